@@ -1,0 +1,18 @@
+#pragma once
+// Fault injection for tests. In builds without RASUPD_FAILPOINTS (every release) a failpoint is nothing.
+// RASUPD_FAILPOINT="name=action[,name=action]…" arms them; action: `error`, `nospace`, `kill` (SIGKILL to
+// itself), `int` (SIGINT to itself), `term`, `stall` (waits for the file in RASUPD_FAILPOINT_GO to appear).
+
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace rasupd {
+
+#ifdef RASUPD_FAILPOINTS
+Result<void> failpoint(std::string_view name);
+#else
+inline Result<void> failpoint(std::string_view) { return {}; }
+#endif
+
+}  // namespace rasupd

@@ -1,0 +1,42 @@
+#pragma once
+// Owners of what C hands out. Fd closes a descriptor; Deleter<fn> turns a C free function into a
+// unique_ptr deleter: `using FileHandle = std::unique_ptr<FILE, Deleter<fclose>>;`
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace rasupd {
+
+template <auto fn>
+struct Deleter {
+  template <class T>
+  void operator()(T* pointer) const noexcept {
+    fn(pointer);
+  }
+};
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace rasupd
