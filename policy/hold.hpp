@@ -10,10 +10,10 @@
 namespace rasupd::policy {
 
 struct HoldFacts {
-  std::string digest;                   ///< per-arch digest that is offered
-  std::string version;                  ///< its signed version; empty when it has none
+  std::string digest;                                   ///< per-arch digest that is offered
+  std::string version;                                  ///< its signed version; empty when it has none
   std::vector<std::string> held_digests, held_reasons;  ///< same order
-  std::optional<std::string> floor;     ///< lowest version of this repository
+  std::optional<std::string> floor;                     ///< lowest version of this repository
   bool retry_held = false, allow_downgrade = false;
 };
 /// Error Held with reason "held" or "downgrade"; else the warnings for a person (e.g. no version to compare).

@@ -6,7 +6,9 @@
 namespace rasupd::policy {
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// deb-version(7): "~" before the end of a part, the end before letters, letters before everything else.
 int weight(std::string_view text, std::size_t at) {

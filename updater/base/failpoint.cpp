@@ -2,13 +2,13 @@
 
 #ifdef RASUPD_FAILPOINTS
 
-#include <csignal>
-#include <cstdlib>
-#include <thread>
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
 
 #include "base/text.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 void stall() {
   const char* go = std::getenv("RASUPD_FAILPOINT_GO");
-  struct stat info{};
+  struct stat info {};
   for (int i = 0; go && i < 600 && ::stat(go, &info) != 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

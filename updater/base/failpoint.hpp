@@ -12,7 +12,9 @@ namespace rasupd {
 #ifdef RASUPD_FAILPOINTS
 Result<void> failpoint(std::string_view name);
 #else
-inline Result<void> failpoint(std::string_view) { return {}; }
+inline Result<void> failpoint(std::string_view) {
+  return {};
+}
 #endif
 
 }  // namespace rasupd

@@ -1,16 +1,15 @@
 #include "base/files.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <memory>
-
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <cerrno>
+#include <memory>
 
 namespace rasupd {
 namespace {
@@ -70,8 +69,9 @@ Result<std::optional<std::string>> read_file(const std::string& path, std::size_
     const int err = errno;
     return fail(kind, fmt::format("reading {}: {}", path, std::generic_category().message(err)));
   }
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return fail(kind, path + ": not a regular file");
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return fail(kind, path + ": not a regular file");
   std::string content;
   for (;;) {
     char buffer[16384];
@@ -80,7 +80,8 @@ Result<std::optional<std::string>> read_file(const std::string& path, std::size_
     if (n < 0) return fail(kind, fmt::format("reading {}: {}", path, std::generic_category().message(errno)));
     if (n == 0) return std::optional(std::move(content));
     content.append(buffer, static_cast<std::size_t>(n));
-    if (content.size() > max_bytes) return fail(kind, fmt::format("{}: larger than {} bytes", path, max_bytes));
+    if (content.size() > max_bytes)
+      return fail(kind, fmt::format("{}: larger than {} bytes", path, max_bytes));
   }
 }
 
@@ -108,12 +109,15 @@ Result<void> make_directories(const std::string& path, unsigned mode) {
   if (errno == EEXIST) return {};
   if (errno != ENOENT || path == parent_of(path)) return fail_errno(errno, "creating directory " + path);
   TRY(make_directories(parent_of(path), 0755));
-  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return fail_errno(errno, "creating directory " + path);
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
+    return fail_errno(errno, "creating directory " + path);
   ::chmod(path.c_str(), mode);
   return {};
 }
 
-Result<Fd> open_directory(const std::string& path) { return open_directory_at(AT_FDCWD, path); }
+Result<Fd> open_directory(const std::string& path) {
+  return open_directory_at(AT_FDCWD, path);
+}
 
 Result<Fd> open_directory_at(int dirfd, const std::string& path) {
   Fd fd(::openat(dirfd, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -122,7 +126,7 @@ Result<Fd> open_directory_at(int dirfd, const std::string& path) {
 }
 
 Result<Fd> open_beneath(int dirfd, const std::string& path, int flags, unsigned mode) {
-  struct open_how how{};
+  struct open_how how {};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
   how.mode = (flags & O_CREAT) ? mode : 0;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -151,7 +155,7 @@ Result<std::vector<std::string>> list_directory(const std::string& path) {
 }
 
 bool exists(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::lstat(path.c_str(), &info) == 0;
 }
 

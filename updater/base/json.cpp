@@ -1,10 +1,10 @@
 #include "base/json.hpp"
 
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
 
@@ -26,7 +26,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& value) override {
-    if (open_.back()->contains(value)) return complain(fmt::format("duplicate key \"{}\"", printable(value, 80)));
+    if (open_.back()->contains(value))
+      return complain(fmt::format("duplicate key \"{}\"", printable(value, 80)));
     key_ = std::move(value);
     return true;
   }
@@ -104,15 +105,17 @@ Result<std::string> json_string(const Json& node, std::string_view key, std::str
   return value->get_ref<const std::string&>();
 }
 
-Result<std::uint64_t> json_unsigned(const Json& node, std::string_view key, std::string_view what, Kind kind) {
+Result<std::uint64_t> json_unsigned(const Json& node, std::string_view key, std::string_view what,
+                                    Kind kind) {
   const Json* value = member(node, key);
   if (!value) return fail(kind, fmt::format("{}: \"{}\" is missing", what, key));
-  if (!value->is_number_unsigned()) return fail(kind, fmt::format("{}: \"{}\" is not a whole number", what, key));
+  if (!value->is_number_unsigned())
+    return fail(kind, fmt::format("{}: \"{}\" is not a whole number", what, key));
   return value->get<std::uint64_t>();
 }
 
-Result<std::optional<std::string>> json_optional_string(const Json& node, std::string_view key, std::string_view what,
-                                                        Kind kind) {
+Result<std::optional<std::string>> json_optional_string(const Json& node, std::string_view key,
+                                                        std::string_view what, Kind kind) {
   if (!member(node, key)) return std::optional<std::string>{};
   return std::optional<std::string>(TRY(json_string(node, key, what, kind)));
 }

@@ -5,11 +5,10 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "base/result.hpp"
 
@@ -27,8 +26,8 @@ Result<Json> parse_json(std::string_view text, std::string_view what, Kind kind,
 Result<std::string> json_string(const Json& node, std::string_view key, std::string_view what, Kind kind);
 Result<std::uint64_t> json_unsigned(const Json& node, std::string_view key, std::string_view what, Kind kind);
 /// The same; a missing member (never a null one) is nullopt.
-Result<std::optional<std::string>> json_optional_string(const Json& node, std::string_view key, std::string_view what,
-                                                        Kind kind);
+Result<std::optional<std::string>> json_optional_string(const Json& node, std::string_view key,
+                                                        std::string_view what, Kind kind);
 /// An object of strings; missing or null is empty (Go writers emit null for an empty map).
 Result<std::map<std::string, std::string>> json_string_map(const Json& node, std::string_view key,
                                                            std::string_view what, Kind kind);

@@ -1,22 +1,23 @@
 #include "base/process.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
-
-#include <fmt/format.h>
-
 #include "base/handle.hpp"
 
 namespace rasupd {
 
-std::chrono::system_clock::time_point SystemClock::now() const { return std::chrono::system_clock::now(); }
+std::chrono::system_clock::time_point SystemClock::now() const {
+  return std::chrono::system_clock::now();
+}
 
 void SystemClock::sleep(std::chrono::milliseconds duration, const std::stop_token& stop) {
   std::mutex mutex;
@@ -63,7 +64,8 @@ bool drain(int fd, std::string& text, std::size_t max) {
 }
 
 /// Feeds input and collects output until the child closed both or time is up; false when it is.
-bool converse(Pipe& in, Pipe& out, Pipe& err, const RunLimits& limits, const std::stop_token& stop, Outcome& outcome) {
+bool converse(Pipe& in, Pipe& out, Pipe& err, const RunLimits& limits, const std::stop_token& stop,
+              Outcome& outcome) {
   const auto end = std::chrono::steady_clock::now() + limits.timeout;
   std::string_view input = limits.input;
   if (input.empty()) in.write.reset();
@@ -98,9 +100,11 @@ Result<Outcome> SystemRunner::run(const std::vector<std::string>& argv, const Ru
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!finished && stop_.stop_requested()) return fail(Kind::Cancelled, "interrupted while running " + argv[0]);
+  if (!finished && stop_.stop_requested())
+    return fail(Kind::Cancelled, "interrupted while running " + argv[0]);
   if (!finished) {
-    return fail(Kind::Failed, fmt::format("{} did not finish within {} s", argv[0], limits.timeout.count() / 1000));
+    return fail(Kind::Failed,
+                fmt::format("{} did not finish within {} s", argv[0], limits.timeout.count() / 1000));
   }
   outcome.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   if (outcome.exit_code == 127 && outcome.out.empty() && outcome.err.empty()) {

@@ -1,17 +1,16 @@
 #include "base/progress.hpp"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <map>
 #include <mutex>
-
-#include <poll.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
@@ -46,11 +45,14 @@ class TerminalProgress : public Progress {
     }
     std::string tail;
     if (e.unit == ProgressEvent::Unit::bytes) {
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
       tail = fmt::format("{} / {}", human_size(e.bytes), human_size(e.bytes_total));
-      if (seconds > 0.5) tail += fmt::format("  {}/s", human_size(static_cast<std::uint64_t>(e.bytes / seconds)));
+      if (seconds > 0.5)
+        tail += fmt::format("  {}/s", human_size(static_cast<std::uint64_t>(e.bytes / seconds)));
     } else {
-      const auto current = std::find_if(e.subtasks.begin(), e.subtasks.end(), [](const Subtask& s) { return !s.completed; });
+      const auto current =
+          std::find_if(e.subtasks.begin(), e.subtasks.end(), [](const Subtask& s) { return !s.completed; });
       tail = current == e.subtasks.end() ? "done" : current->description;
     }
     draw(e.description, share(e), tail);
@@ -148,10 +150,16 @@ class JsonProgress : public Progress {
       }
       subtasks.push_back(std::move(item));
     }
-    Json line = {{"type", bytes ? "ProgressBytes" : "ProgressSteps"}, {"task", e.task}, {"description", e.description},
-                 {"id", e.id}, {"stepsCached", e.steps_cached}, {"steps", e.steps}, {"stepsTotal", e.steps_total},
+    Json line = {{"type", bytes ? "ProgressBytes" : "ProgressSteps"},
+                 {"task", e.task},
+                 {"description", e.description},
+                 {"id", e.id},
+                 {"stepsCached", e.steps_cached},
+                 {"steps", e.steps},
+                 {"stepsTotal", e.steps_total},
                  {"subtasks", std::move(subtasks)}};
-    if (bytes) line.update({{"bytesCached", e.bytes_cached}, {"bytes", e.bytes}, {"bytesTotal", e.bytes_total}});
+    if (bytes)
+      line.update({{"bytesCached", e.bytes_cached}, {"bytes", e.bytes}, {"bytesTotal", e.bytes_total}});
     if (complete || writable(0)) put(line);
   }
   void note(std::string_view) override {}
@@ -211,10 +219,18 @@ class CombinedProgress : public Progress {
 
 }  // namespace
 
-std::unique_ptr<Progress> terminal_progress() { return std::make_unique<TerminalProgress>(); }
-std::unique_ptr<Progress> plain_progress() { return std::make_unique<PlainProgress>(); }
-std::unique_ptr<Progress> silent_progress(bool quiet) { return std::make_unique<SilentProgress>(quiet); }
-std::unique_ptr<Progress> json_progress(int fd) { return std::make_unique<JsonProgress>(fd); }
+std::unique_ptr<Progress> terminal_progress() {
+  return std::make_unique<TerminalProgress>();
+}
+std::unique_ptr<Progress> plain_progress() {
+  return std::make_unique<PlainProgress>();
+}
+std::unique_ptr<Progress> silent_progress(bool quiet) {
+  return std::make_unique<SilentProgress>(quiet);
+}
+std::unique_ptr<Progress> json_progress(int fd) {
+  return std::make_unique<JsonProgress>(fd);
+}
 std::unique_ptr<Progress> combined_progress(std::vector<std::unique_ptr<Progress>> parts) {
   return std::make_unique<CombinedProgress>(std::move(parts));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The renderers of Progress (a terminal's bar, plain lines, JSON lines, none) and Step, which reports one task's steps
-// by scope.
+// The renderers of Progress (a terminal's bar, plain lines, JSON lines, none) and Step, which reports one
+// task's steps by scope.
 
 #include <memory>
 #include <string>
@@ -22,8 +22,8 @@ std::unique_ptr<Progress> json_progress(int fd);
 /// Forwards to all of them.
 std::unique_ptr<Progress> combined_progress(std::vector<std::unique_ptr<Progress>> parts);
 
-/// A task of few named steps: `Steps s(progress, "staging", "Deploying", {"merging", "deploying"}); s.begin(0);`
-/// The destructor marks nothing: what was not finished stays unfinished.
+/// A task of few named steps: `Steps s(progress, "staging", "Deploying", {"merging", "deploying"});
+/// s.begin(0);` The destructor marks nothing: what was not finished stays unfinished.
 class Steps {
  public:
   Steps(Progress& progress, std::string task, std::string description, std::vector<std::string> names);

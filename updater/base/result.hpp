@@ -5,10 +5,9 @@
 
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <type_traits>
 #include <utility>
-
-#include <tl/expected.hpp>
 
 namespace rasupd {
 
@@ -63,7 +62,9 @@ class [[nodiscard]] Result : public tl::expected<T, Error> {
 inline tl::unexpected<Error> fail(Kind kind, std::string message, std::string hint = {}) {
   return tl::make_unexpected(Error{kind, std::move(message), std::move(hint)});
 }
-inline tl::unexpected<Error> fail(Error error) { return tl::make_unexpected(std::move(error)); }
+inline tl::unexpected<Error> fail(Error error) {
+  return tl::make_unexpected(std::move(error));
+}
 
 /// Kind for an errno: ENOSPC/EDQUOT are NoSpace, everything else Failed.
 Kind kind_of_errno(int err);
@@ -82,9 +83,9 @@ inline void unwrap(Result<void>&&) {}
 
 /// Evaluates a Result; returns its error from the calling function or yields its value. Use it as a whole
 /// statement or as an initializer: `auto x = TRY(f());`
-#define TRY(...)                                                                       \
-  __extension__({                                                                      \
-    auto try_result_ = (__VA_ARGS__);                                                  \
-    if (!try_result_) return ::tl::make_unexpected(std::move(try_result_.error()));    \
-    ::rasupd::detail::unwrap(std::move(try_result_));                                  \
+#define TRY(...)                                                                    \
+  __extension__({                                                                   \
+    auto try_result_ = (__VA_ARGS__);                                               \
+    if (!try_result_) return ::tl::make_unexpected(std::move(try_result_.error())); \
+    ::rasupd::detail::unwrap(std::move(try_result_));                               \
   })

@@ -1,10 +1,10 @@
 #include "base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdio>
 #include <ctime>
-
-#include <fmt/format.h>
 
 namespace rasupd {
 namespace {
@@ -175,14 +175,15 @@ std::string rfc3339(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts{};
   if (!gmtime_r(&time, &parts)) return "1970-01-01T00:00:00Z";
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 std::optional<std::int64_t> parse_rfc3339(std::string_view text) {
   int year, month, day, hour, minute, second, used = 0;
   const std::string copy(text);
-  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second, &used) != 6) {
+  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second,
+                  &used) != 6) {
     return std::nullopt;
   }
   std::string_view rest = std::string_view(copy).substr(static_cast<std::size_t>(used));
@@ -201,7 +202,8 @@ std::optional<std::int64_t> parse_rfc3339(std::string_view text) {
     }
     offset = (hours * 60 + minutes) * 60 * (zone[0] == '-' ? -1 : 1);
   }
-  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60) return std::nullopt;
+  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60)
+    return std::nullopt;
   std::tm parts{};
   parts.tm_year = year - 1900;
   parts.tm_mon = month - 1;

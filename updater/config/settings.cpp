@@ -1,10 +1,10 @@
 #include "config/settings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -79,16 +79,37 @@ const std::map<std::string, Setter>& setters() {
   return table;
 }
 
-/// Keys of the contract whose rooms are not built yet: named when met, because silence about a setting that does
-/// nothing would be a lie, but no reason to refuse an upgrade.
+/// Keys of the contract whose rooms are not built yet: named when met, because silence about a setting that
+/// does nothing would be a lie, but no reason to refuse an upgrade.
 constexpr std::string_view kInert[] = {
-    "trust.max_age",      "trust.identity_less_bundles", "import.chunked",      "health.tries",
-    "health.check_timeout", "health.deadline",           "health.mark_good",    "reboot.strategy",
-    "reboot.windows",     "reboot.inhibit_max",          "reboot.jitter",       "lock.kind",
-    "lock.url",           "lock.urls",                   "lock.group",          "lock.id",
-    "lock.max_down",      "lock.quorum",                 "lock.allow_quorum_loss", "lock.ca",
-    "lock.cert",          "lock.key",                    "hooks.timeout",       "role.state_dir",
-    "role.seed_file",     "role.seed_label",             "role.seed_role_key",  "role.cloud_config_block",
+    "trust.max_age",
+    "trust.identity_less_bundles",
+    "import.chunked",
+    "health.tries",
+    "health.check_timeout",
+    "health.deadline",
+    "health.mark_good",
+    "reboot.strategy",
+    "reboot.windows",
+    "reboot.inhibit_max",
+    "reboot.jitter",
+    "lock.kind",
+    "lock.url",
+    "lock.urls",
+    "lock.group",
+    "lock.id",
+    "lock.max_down",
+    "lock.quorum",
+    "lock.allow_quorum_loss",
+    "lock.ca",
+    "lock.cert",
+    "lock.key",
+    "hooks.timeout",
+    "role.state_dir",
+    "role.seed_file",
+    "role.seed_label",
+    "role.seed_role_key",
+    "role.cloud_config_block",
     "role.http_allowed",
 };
 
@@ -122,7 +143,8 @@ Result<void> read_one(Settings& settings, const std::string& path, bool strict) 
       const auto setter = setters().find(group + "." + key);
       const std::string where = fmt::format("{}:{}", path, line_of(**text, group, key));
       if (std::find(std::begin(kInert), std::end(kInert), group + "." + key) != std::end(kInert)) {
-        settings.warnings.push_back(fmt::format("{}: {}.{} has no effect in this version", where, group, key));
+        settings.warnings.push_back(
+            fmt::format("{}: {}.{} has no effect in this version", where, group, key));
         continue;
       }
       if (setter == setters().end()) {
@@ -131,8 +153,9 @@ Result<void> read_one(Settings& settings, const std::string& path, bool strict) 
       }
       const auto value = file->get(group, key);
       if (!value || !setter->second(settings, *value)) {
-        TRY(complain(settings, strict,
-                     fmt::format("{}: bad value \"{}\" for {}.{}", where, printable(value.value_or("")), group, key)));
+        TRY(complain(
+            settings, strict,
+            fmt::format("{}: bad value \"{}\" for {}.{}", where, printable(value.value_or("")), group, key)));
       }
     }
   }

@@ -11,7 +11,8 @@ namespace rasupd {
 
 struct Settings {
   // [trust]
-  std::vector<std::string> unverified_scopes;  ///< policy scopes that may verify nothing, as they stand in policy.json
+  std::vector<std::string>
+      unverified_scopes;  ///< policy scopes that may verify nothing, as they stand in policy.json
   // [import]
   unsigned parallel = 2;  ///< layers at once; 0 never
   int nice = 0;

@@ -1,8 +1,7 @@
-#include <cerrno>
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "base/files.hpp"
@@ -17,8 +16,9 @@ namespace {
 constexpr std::size_t kMaxJournal = 512u << 10;
 
 std::string line_of(const JournalEvent& e) {
-  const Json line = {{"v", 1},           {"event", e.event},   {"time", e.time},  {"verb", e.verb},
-                     {"result", e.result}, {"digest", e.digest}, {"error", e.error}};
+  const Json line = {{"v", 1},          {"event", e.event},   {"time", e.time},
+                     {"verb", e.verb},  {"result", e.result}, {"digest", e.digest},
+                     {"error", e.error}};
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -39,7 +39,7 @@ std::optional<JournalEvent> event_of(const std::string& line) {
 }
 
 Result<void> trim_journal(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || static_cast<std::size_t>(info.st_size) <= kMaxJournal) return {};
   const auto text = TRY(read_file(path, 2 * kMaxJournal));
   if (!text) return {};
@@ -58,10 +58,10 @@ Result<void> append_journal(const std::string& directory, const JournalEvent& ev
   if (!fd) return fail_errno(errno, "opening " + path);
   std::string line = line_of(event);
   // A line torn by a power cut must not swallow the next one.
-  struct stat info{};
+  struct stat info {};
   char last = '\n';
-  if (::fstat(fd.get(), &info) == 0 && info.st_size > 0 && ::pread(fd.get(), &last, 1, info.st_size - 1) == 1 &&
-      last != '\n') {
+  if (::fstat(fd.get(), &info) == 0 && info.st_size > 0 &&
+      ::pread(fd.get(), &last, 1, info.st_size - 1) == 1 && last != '\n') {
     line.insert(0, "\n");
   }
   // One write of O_APPEND: lines of two processes never mix.

@@ -1,6 +1,7 @@
 // `held` and `floor`: small JSON documents {"version": 1, …}, replaced durably as a whole.
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/files.hpp"
@@ -53,7 +54,8 @@ Result<void> hold(const std::string& directory, const Held& held) {
   std::erase_if(list, [&](const Held& h) { return h.digest == held.digest; });
   list.push_back(held);
   Json array = Json::array();
-  for (const Held& h : list) array.push_back({{"digest", h.digest}, {"reason", h.reason}, {"since", h.since}});
+  for (const Held& h : list)
+    array.push_back({{"digest", h.digest}, {"reason", h.reason}, {"since", h.since}});
   return write_state(directory, "held", "held", std::move(array));
 }
 
@@ -61,7 +63,8 @@ Result<bool> lift(const std::string& directory, const std::string& digest) {
   auto list = TRY(read_held(directory));
   if (std::erase_if(list, [&](const Held& h) { return h.digest == digest; }) == 0) return false;
   Json array = Json::array();
-  for (const Held& h : list) array.push_back({{"digest", h.digest}, {"reason", h.reason}, {"since", h.since}});
+  for (const Held& h : list)
+    array.push_back({{"digest", h.digest}, {"reason", h.reason}, {"since", h.since}});
   TRY(write_state(directory, "held", "held", std::move(array)));
   return true;
 }
@@ -71,7 +74,8 @@ Result<std::optional<std::string>> read_floor(const std::string& directory, cons
   return json_optional_string(floors, repository, "floor", Kind::Failed);
 }
 
-Result<void> write_floor(const std::string& directory, const std::string& repository, const std::string& version) {
+Result<void> write_floor(const std::string& directory, const std::string& repository,
+                         const std::string& version) {
   Json floors = TRY(read_state(directory, "floor", "floor", Json::object()));
   floors[repository] = version;
   return write_state(directory, "floor", "floor", std::move(floors));

@@ -1,0 +1,34 @@
+#include "upgrade/resolve.hpp"
+
+#include "image/platform.hpp"
+
+namespace rasupd {
+
+Result<ResolvedImage> resolve_image(Source& source, const Reference& reference,
+                                    const std::optional<Digest>& digest, const std::string& architecture) {
+  ResolvedImage image;
+  image.reference = reference;
+  Document named = digest ? TRY(source.manifest(*digest)) : TRY(source.resolve());
+  if (!TRY(is_index(named.bytes, named.media_type))) {
+    image.manifest = TRY(parse_manifest(named.bytes, named.media_type));
+    image.document = std::move(named);
+    return image;
+  }
+  const Index index = TRY(parse_index(named.bytes, named.media_type));
+  const Descriptor entry = TRY(select_platform(index, architecture).within(reference.str()));
+  image.index = std::move(named);
+  image.document = TRY(source.manifest(entry));
+  image.manifest = TRY(parse_manifest(image.document.bytes, image.document.media_type));
+  return image;
+}
+
+Result<ConfigDocument> fetch_config(Source& source, const Manifest& manifest) {
+  ConfigDocument document;
+  document.bytes =
+      TRY(source.small_blob(manifest.config, kMaxConfigBytes).within("fetching the image's config"));
+  document.config = TRY(parse_config(document.bytes));
+  TRY(check_layers(manifest, document.config));
+  return document;
+}
+
+}  // namespace rasupd

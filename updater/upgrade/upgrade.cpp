@@ -1,0 +1,243 @@
+#include "upgrade/upgrade.hpp"
+
+#include <fmt/format.h>
+
+#include "base/failpoint.hpp"
+#include "base/files.hpp"
+#include "base/progress.hpp"
+#include "base/text.hpp"
+#include "image/platform.hpp"
+#include "policy/hold.hpp"
+#include "state/state_dir.hpp"
+#include "upgrade/attempt.hpp"
+
+namespace rasupd {
+namespace {
+
+/// One run of the transaction: what it was asked, what it has found so far.
+struct Run {
+  const World& world;
+  const Settings& settings;
+  const UpgradeRequest& request;
+  HostState host;
+  Reference tracked;  ///< goes to the origin
+  std::string state_dir;
+  UpgradeReport report;
+};
+
+Reference with_tag(Reference reference, const std::string& tag) {
+  reference.tag = tag;
+  reference.digest.reset();
+  return reference;
+}
+
+/// Step 3: what is tracked, and may this verb run here at all?
+Result<void> know_the_host(Run& run) {
+  run.host = TRY(read_host(run.world));
+  const Deployment* current = run.host.current();
+  if (!current) {
+    return fail(Kind::Boot, fmt::format("{}: no deployment to upgrade", run.world.sysroot),
+                "a first installation is `rasupd install to-filesystem IMAGE ROOT`");
+  }
+  // What is staged already says what is tracked: a switch before the reboot must not be lost.
+  const Deployment& source = run.host.staged ? run.host.deployments[*run.host.staged] : *current;
+  run.state_dir = state_directory_of(run.world, run.host);
+  if (run.request.download_only) TRY(require_running(run.host, "--download-only"));
+  if (run.request.apply) TRY(require_running(run.host, "--apply"));
+  if (run.request.target) {
+    run.tracked = *run.request.target;
+  } else if (source.image) {
+    run.tracked = *source.image;
+  } else {
+    return fail(Kind::Boot,
+                "the current deployment does not come from an image, so there is nothing to track",
+                "name one: `rasupd switch IMAGE`");
+  }
+  if (run.request.tag) run.tracked = with_tag(run.tracked, *run.request.tag);
+  run.report.reference = run.tracked;
+  return {};
+}
+
+Result<std::string> architecture_for(const HostState& host) {
+  const Deployment* current = host.current();
+  // A disk of another machine is worked on for that machine.
+  if (!host.running && current && !current->architecture.empty()) return current->architecture;
+  return host_architecture();
+}
+
+void describe(UpgradeReport& report, const Candidate& candidate) {
+  report.digest = candidate.image.document.digest.str();
+  if (candidate.image.index) report.index_digest = candidate.image.index->digest.str();
+  report.version = candidate.version;
+  report.architecture = candidate.config.config.architecture;
+  report.trust = candidate.trust;
+}
+
+/// Is the offered image what the machine has already, under the reference that will be tracked?
+bool is_current(const Run& run, const std::string& digest) {
+  const auto same = [&](const Deployment& d) {
+    return d.manifest_digest == digest && d.image == run.tracked;
+  };
+  if (run.host.staged) return same(run.host.deployments[*run.host.staged]);
+  // With a rollback queued the booted image is not what boots next.
+  const Deployment* current = run.host.current();
+  return same(*current) && !run.host.rollback_queued;
+}
+
+/// Step 6, the machine's own memory: held digests and the version floor.
+Result<void> may_it_be_taken(Run& run) {
+  policy::HoldFacts facts;
+  facts.digest = run.report.digest;
+  facts.version = run.report.version;
+  for (const Held& held : TRY(read_held(run.state_dir))) {
+    facts.held_digests.push_back(held.digest);
+    facts.held_reasons.push_back(held.reason);
+  }
+  facts.floor = TRY(read_floor(run.state_dir, floor_key(run.tracked)));
+  facts.retry_held = run.request.retry_held;
+  facts.allow_downgrade = run.request.allow_downgrade;
+  for (std::string& warning : TRY(policy::may_take(facts))) run.report.warnings.push_back(std::move(warning));
+  return {};
+}
+
+void describe_plan(UpgradeReport& report, const ImportPlan& plan) {
+  report.layers_present = plan.present;
+  report.layers_needed = plan.needed;
+  report.bytes_needed = plan.bytes_needed;
+}
+
+Result<void> forget_hold(Run& run) {
+  TRY(lift(run.state_dir, run.report.digest));
+  // Without a trial nobody will mark this version good later: taking it is the verdict (ADR 0004).
+  if (!run.host.running && !run.report.version.empty()) {
+    TRY(write_floor(run.state_dir, floor_key(run.tracked), run.report.version));
+  }
+  return {};
+}
+
+/// Steps 8 to 12: the lock is held from here to the end.
+Result<void> carry_out(Run& run, Source& source, const Candidate& candidate) {
+  TRY(failpoint("lock"));
+  TRY(run.world.check_stop());
+  LockedHost host = TRY(LockedHost::lock(run.world));
+  run.host = host.state();
+  if (!host.state().problems.empty()) {
+    return fail(Kind::Boot, join(host.state().problems, "; "), "mend this first: nothing was changed");
+  }
+  Repo repo = TRY(Repo::open(path_join(run.world.sysroot, "ostree/repo")));
+  const ImportPlan plan = TRY(plan_import(repo, candidate.image.manifest, candidate.config.config));
+  const Imported imported =
+      TRY(import_candidate(run.world, run.settings, source, repo, host, candidate, plan));
+  run.report.bytes_fetched = source.bytes_fetched();
+
+  Steps steps(run.world.progress, "staging", "Deploying", {"merging /etc", "deploying", "cleaning up"});
+  steps.begin(0);
+  TRY(failpoint("etc"));
+  const EtcPlan etc = TRY(plan_etc_for(host, imported.commit));
+  if (!etc.conflicts.empty()) {
+    const EtcConflict& first = etc.conflicts.front();
+    return fail(
+        Kind::Unsuitable,
+        fmt::format("/etc/{}: {} (here a {}, in the image a {}){}", printable(first.path), first.why,
+                    file_kind_name(first.local), file_kind_name(first.vendor),
+                    etc.conflicts.size() > 1 ? fmt::format(" and {} more", etc.conflicts.size() - 1) : ""),
+        "`rasupd etc conflicts` lists them all; move or remove the local files, then upgrade again");
+  }
+  TRY(run.world.check_stop());
+  TRY(failpoint("stage"));
+  steps.begin(1);  // from here on a stop is not heeded: this is the commit point
+  NewDeployment next = deployment_of(candidate, run.tracked, imported.commit, run.host.current()->stateroot);
+  next.locked = run.request.download_only;
+  DeployResult deployed = TRY(deploy_image(host, next));
+  run.report.changed = true;
+  run.report.staged = deployed.staged;
+  run.report.locked = deployed.staged && next.locked;
+  run.report.etc_notes = std::move(deployed.notes);
+  for (std::string& warning : deployed.warnings) run.report.warnings.push_back(std::move(warning));
+  steps.begin(2);
+  if (auto done = host.reload(); !done) run.report.warnings.push_back(done.error().message);
+  run.host = host.state();
+  clean_up(host, repo, run.report.warnings);
+  steps.begin(3);
+  return {};
+}
+
+/// A staged image stays; only whether a reboot takes it may still have to change (R110).
+Result<void> converge_lock(Run& run, bool locked) {
+  if (!run.host.staged || run.host.deployments[*run.host.staged].locked == locked) return {};
+  LockedHost host = TRY(LockedHost::lock(run.world));
+  TRY(set_staged_locked(host, locked));
+  TRY(host.reload());
+  run.host = host.state();
+  run.report.locked = locked;
+  run.report.changed = true;
+  return {};
+}
+
+Result<void> unlock_downloaded(Run& run) {
+  if (!run.host.staged) {
+    return fail(Kind::Failed, "nothing is downloaded", "`rasupd upgrade --download-only` does that");
+  }
+  const Deployment staged = run.host.deployments[*run.host.staged];
+  run.report.digest = staged.manifest_digest;
+  run.report.version = staged.version;
+  run.report.staged = true;
+  if (run.request.digest && run.request.digest->str() != staged.manifest_digest &&
+      run.request.digest->str() != staged.index_digest) {
+    return fail(Kind::Untrusted,
+                fmt::format("staged is {}, not {}", staged.manifest_digest, run.request.digest->str()));
+  }
+  return converge_lock(run, false);
+}
+
+/// The steps in their order.
+Result<void> transact(Run& run) {
+  if (run.request.from_downloaded) return unlock_downloaded(run);
+  Source source = TRY(Source::open(run.world, run.tracked, run.settings));
+  const std::string architecture = TRY(architecture_for(run.host));
+  const Candidate candidate =
+      TRY(find_candidate(run.world, run.settings, source, run.tracked, run.request.digest, architecture));
+  describe(run.report, candidate);
+  run.report.bytes_fetched = source.bytes_fetched();
+  const bool current = is_current(run, run.report.digest);
+  run.report.update_available = !current;
+  run.report.staged = run.host.staged.has_value();
+  if (current) return run.request.check ? Result<void>{} : converge_lock(run, run.request.download_only);
+  TRY(failpoint("plan"));
+  auto taken = may_it_be_taken(run);
+  if (!taken && run.request.check && taken.error().kind == Kind::Held) {
+    run.report.held = taken.error().reason;
+    run.report.update_available = false;
+    return {};
+  }
+  TRY(std::move(taken));
+  const Repo repo = TRY(Repo::open(path_join(run.world.sysroot, "ostree/repo")));
+  describe_plan(run.report, TRY(plan_import(repo, candidate.image.manifest, candidate.config.config)));
+  if (run.request.check) return {};
+  TRY(carry_out(run, source, candidate));
+  return forget_hold(run);
+}
+
+}  // namespace
+
+Result<UpgradeReport> upgrade(const World& world, const Settings& settings, const UpgradeRequest& request) {
+  Run run{world, settings, request, {}, {}, {}, {}};
+  TRY(know_the_host(run));
+  auto done = transact(run);
+  if (!request.check) {
+    record_attempt(world, run.state_dir, request.verb, run.report.digest, run.report.changed,
+                   done ? nullptr : &done.error());
+    refresh_reboot_required(world, run.host);
+  }
+  if (!done) {
+    done.error().changed = run.report.changed;
+    return fail(std::move(done.error()));
+  }
+  if (request.apply && run.host.staged) {
+    TRY(request_reboot(world));
+    run.report.rebooting = true;
+  }
+  return std::move(run.report);
+}
+
+}  // namespace rasupd

@@ -1,0 +1,139 @@
+#include "verbs/cli.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/process.hpp"
+#include "base/progress.hpp"
+#include "verbs/status_document.hpp"
+#include "verbs/verb.hpp"
+
+namespace rasupd {
+namespace {
+
+constexpr const char* kFooter =
+    "Exit codes: 0 done or nothing to do · 1 failed · 2 usage · 3 configuration · 4 offline, retry later ·\n"
+    "  5 untrusted · 6 no space · 7 held · 8 busy · 9 image unsuitable · 10 boot entries · 11 denied ·\n"
+    "  12 not found · 77 unchanged (--unchanged-exit-77) · 130/143 interrupted, nothing changed\n"
+    "Nothing ever reboots unless asked.";
+
+void add_globals(CLI::App& app, Globals& globals) {
+  app.add_option("--sysroot", globals.sysroot, "Work on the system under DIR instead of the running one")
+      ->type_name("DIR");
+  app.add_option("--config-root", globals.config_root, "Read /etc, /run and /usr/lib under DIR")
+      ->type_name("DIR");
+  app.add_flag("--json", globals.json, "Answer with exactly one JSON document on standard output");
+  app.add_option("--progress", globals.progress, "How to show progress on standard error")
+      ->check(CLI::IsMember({"auto", "tty", "plain", "json", "none"}))
+      ->type_name("auto|tty|plain|json|none");
+  app.add_option("--progress-fd", globals.progress_fd, "Write progress as JSON lines to this descriptor")
+      ->check(CLI::Range(3, 1 << 20))
+      ->type_name("FD");
+  app.add_flag("-q,--quiet", globals.quiet, "No progress and no notes");
+  app.add_flag("-v,--verbose", globals.verbose, "Say more");
+}
+
+void build(CLI::App& app, Globals& globals, Selected& selected) {
+  add_globals(app, globals);
+  app.set_version_flag("--version", "rasupd " RASUPD_VERSION);
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.fallthrough();
+  add_status(app, selected, globals);
+  add_upgrade(app, selected);
+  add_switch(app, selected);
+  add_rollback(app, selected);
+  add_unstage(app, selected);
+  add_pin(app, selected);
+  add_prune(app, selected);
+  add_etc(app, selected);
+  add_install(app, selected);
+  add_image(app, selected);
+  add_finalize(app, selected);
+}
+
+std::unique_ptr<Progress> choose_progress(const Globals& globals) {
+  std::vector<std::unique_ptr<Progress>> parts;
+  std::string how = globals.progress;
+  if (how == "auto") how = globals.quiet || globals.json ? "none" : ::isatty(2) == 1 ? "tty" : "plain";
+  if (globals.quiet && how != "json") how = "none";
+  if (how == "tty") parts.push_back(terminal_progress());
+  if (how == "plain") parts.push_back(plain_progress());
+  if (how == "none") parts.push_back(silent_progress(globals.quiet));
+  if (how == "json") parts.push_back(json_progress(2));
+  if (globals.progress_fd >= 0) parts.push_back(json_progress(globals.progress_fd));
+  return combined_progress(std::move(parts));
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void print_error(const Error& error) {
+  std::string text = "error: " + error.message + "\n";
+  if (!error.hint.empty()) text += "hint: " + error.hint + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+int usage_error(const Globals& globals, bool json, const std::string& kind, const std::string& message) {
+  const Error error{Kind::Usage, message, "rasupd --help lists the verbs, rasupd VERB --help their options"};
+  if (json || globals.json) print(result_json(kind, fail(error), 2) + "\n");
+  print_error(error);
+  return 2;
+}
+
+int finish(const Globals& globals, const Selected& selected, const Result<Answer>& outcome,
+           Progress& progress, int signal) {
+  const int code = outcome ? outcome->exit_code : exit_code_of(outcome.error(), signal);
+  std::string document;
+  if (outcome && outcome->document) {
+    document = outcome->fields->dump(2, ' ', false, Json::error_handler_t::replace);
+  } else if (!outcome && selected.status) {
+    document = failed_status_document(outcome.error(), code);
+  } else {
+    document = result_json(selected.kind, outcome, code);
+  }
+  progress.result(document);
+  const bool json = globals.json || (outcome && outcome->json);
+  if (json) print(document + "\n");
+  if (!json && outcome) print(outcome->human);
+  if (!outcome && !(json && globals.quiet)) print_error(outcome.error());
+  return code;
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& arguments, std::stop_token stop, const volatile int& signal) {
+  Globals globals;
+  Selected selected;
+  CLI::App app(
+      "rasupd updates an image-based machine: it pulls a signed OCI image, stages it for the next boot,\n"
+      "merges /etc three ways, leaves /var untouched, and rolls back without downloading anything.",
+      "rasupd");
+  build(app, globals, selected);
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::Success& request) {
+    return app.exit(request);  // --help, --version
+  } catch (const CLI::ParseError& problem) {
+    const bool json = std::count(arguments.begin(), arguments.end(), "--json") > 0;
+    return usage_error(globals, json, selected.kind, problem.what());
+  }
+  if (!selected.sysroot.empty()) globals.sysroot = selected.sysroot;
+  const auto progress = choose_progress(globals);
+  SystemClock clock;
+  SystemRunner runner(stop);
+  World world{globals.sysroot, globals.config_root, clock, runner, *progress, stop};
+  const Result<Answer> outcome = selected.run(world);
+  return finish(globals, selected, outcome, *progress, signal);
+}
+
+}  // namespace rasupd

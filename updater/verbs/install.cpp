@@ -1,0 +1,64 @@
+#include "install/install.hpp"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "verbs/report.hpp"
+#include "verbs/verb.hpp"
+
+namespace rasupd {
+namespace {
+
+struct Options {
+  std::string image, root, bootloader = "auto";
+  InstallRequest request;
+  bool generic = false;
+};
+
+Result<Answer> run(const World& world, const Options& options) {
+  if (options.bootloader != "auto" && options.bootloader != "none") {
+    return fail(Kind::Usage,
+                "--bootloader " + options.bootloader + " is not built yet; only boot entries are written",
+                "use auto or none");
+  }
+  InstallRequest request = options.request;
+  request.image = TRY(Reference::parse(options.image));
+  const Settings settings = TRY(load_settings(world.config_root, true));
+  UpgradeReport report = TRY(install_to_filesystem(world, settings, request));
+  if (options.bootloader == "auto") report.warnings.push_back("no bootloader found: boot entries only");
+  for (const std::string& warning : settings.warnings) report.warnings.push_back(warning);
+  for (const std::string& warning : report.warnings) world.progress.note("warning: " + warning);
+  return answer_of(report, false, false);
+}
+
+}  // namespace
+
+void add_install(CLI::App& app, Selected& selected) {
+  auto* install = app.add_subcommand("install", "First installation");
+  install->fallthrough();
+  install->require_subcommand(1);
+  auto* verb = install->add_subcommand("to-filesystem", "Install IMAGE into the mounted file system ROOT");
+  verb->fallthrough();
+  auto options = std::make_shared<Options>();
+  verb->add_option("IMAGE", options->image,
+                   "HOST/REPO[:TAG][@DIGEST], oci:PATH[:TAG] or oci-archive:PATH[:TAG]")
+      ->required();
+  verb->add_option("ROOT", options->root, "An empty directory or mounted file system")->required();
+  verb->add_flag("--replace", options->request.replace,
+                 "Remove what ROOT holds, once the image is known to be good");
+  verb->add_option("--arch", options->request.architecture,
+                   "Install for this architecture (amd64, arm64, …)");
+  verb->add_option("--karg", options->request.kargs, "Kernel argument; may be repeated")->type_name("K[=V]");
+  verb->add_option("--stateroot", options->request.stateroot, "Name of the stateroot");
+  verb->add_option("--bootloader", options->bootloader,
+                   "auto, grub, systemd-boot, extlinux, uboot, rpi or none")
+      ->check(CLI::IsMember({"auto", "grub", "systemd-boot", "extlinux", "uboot", "rpi", "none"}));
+  verb->add_flag("--generic-image", options->generic, "Accepted: nothing of this host is written into ROOT");
+  verb->callback([options, &selected] {
+    selected.kind = "InstallToFilesystemResult";
+    selected.sysroot = options->root;
+    selected.run = [options](const World& world) { return run(world, *options); };
+  });
+}
+
+}  // namespace rasupd

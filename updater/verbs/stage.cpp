@@ -1,0 +1,93 @@
+// unstage, finalize (the shutdown unit's verb), pin and unpin: small calls into the deploy room.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "deploy/deploy.hpp"
+#include "state/state_dir.hpp"
+#include "upgrade/attempt.hpp"
+#include "verbs/verb.hpp"
+
+namespace rasupd {
+namespace {
+
+Result<Answer> run_unstage(const World& world) {
+  LockedHost host = TRY(LockedHost::lock(world));
+  Answer answer;
+  answer.changed = TRY(unstage(host));
+  TRY(host.reload());
+  refresh_reboot_required(world, host.state());
+  answer.human = answer.changed ? "The staged deployment was dropped.\n" : "Nothing is staged.\n";
+  return answer;
+}
+
+Result<Answer> run_finalize(const World& world) {
+  LockedHost host = TRY(LockedHost::lock(world));
+  const std::string state_dir = state_directory_of(world, host.state());
+  auto done = finalize_staged(host);
+  if (done && !*done) return Answer{false, nullptr, "Nothing to finalize.\n"};
+  JournalEvent event;
+  event.event = "finalize";
+  event.verb = "finalize";
+  event.time = rfc3339(std::chrono::system_clock::to_time_t(world.clock.now()));
+  event.result = done ? "ok" : "failed";
+  if (!done) event.error = std::string(kind_name(done.error().kind)) + ": " + done.error().message;
+  if (auto written = append_journal(state_dir, event); !written) {
+    world.progress.note("warning: the journal could not be written: " + written.error().message);
+  }
+  TRY(done);
+  return Answer{true, nullptr, "The staged deployment is the first boot entry now.\n"};
+}
+
+Result<Answer> run_pin(const World& world, std::size_t index, bool pinned) {
+  LockedHost host = TRY(LockedHost::lock(world));
+  if (index >= host.state().deployments.size()) {
+    return fail(Kind::Usage, fmt::format("there is no deployment {}", index), "`rasupd status` numbers them");
+  }
+  Answer answer;
+  answer.changed = host.state().deployments[index].pinned != pinned;
+  if (answer.changed) TRY(set_pinned(host, index, pinned));
+  answer.human = fmt::format("Deployment {} is {}.\n", index, pinned ? "pinned" : "not pinned");
+  return answer;
+}
+
+}  // namespace
+
+void add_unstage(CLI::App& app, Selected& selected) {
+  auto* verb = app.add_subcommand("unstage", "Drop the staged deployment, nothing else");
+  verb->fallthrough();
+  verb->callback([&selected] {
+    selected.kind = "UnstageResult";
+    selected.run = run_unstage;
+  });
+}
+
+void add_finalize(CLI::App& app, Selected& selected) {
+  auto* verb =
+      app.add_subcommand("finalize", "Carry out what is staged; run by the shutdown unit")->group("");
+  verb->fallthrough();
+  verb->callback([&selected] {
+    selected.kind = "FinalizeResult";
+    selected.run = run_finalize;
+  });
+}
+
+void add_pin(CLI::App& app, Selected& selected) {
+  for (const bool pinned : {true, false}) {
+    auto* verb = pinned ? app.add_subcommand("pin", "Keep deployment N whatever comes")
+                        : app.add_subcommand("unpin", "Release deployment N");
+    verb->fallthrough();
+    auto index = std::make_shared<std::size_t>(0);
+    verb->add_option("N", *index, "Number of the deployment in `rasupd status`")->required();
+    verb->callback([index, pinned, &selected] {
+      selected.kind = pinned ? "PinResult" : "UnpinResult";
+      selected.run = [index, pinned](const World& world) { return run_pin(world, *index, pinned); };
+    });
+  }
+}
+
+}  // namespace rasupd
