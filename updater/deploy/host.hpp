@@ -49,4 +49,9 @@ struct HostState {
 /// Errors: Boot (entries unreadable, with the file and the way out). A sysroot without ostree is a state, not an error.
 Result<HostState> read_host(const World& world);
 
+/// Directories (relative to the sysroot) of all deployments on disk, with or without a boot entry.
+Result<std::vector<std::string>> list_deployment_directories(const std::string& sysroot);
+/// One of them, described by its commit and origin alone; nullopt when the name is not a deployment's.
+Result<std::optional<Deployment>> read_deployment(const World& world, const std::string& directory);
+
 }  // namespace rasupd

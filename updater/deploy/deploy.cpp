@@ -1,0 +1,77 @@
+#include "deploy/deploy.hpp"
+
+#include <fmt/format.h>
+
+#include "base/failpoint.hpp"
+#include "base/files.hpp"
+#include "bootloader/kernel.hpp"
+#include "deploy/locked_host_body.hpp"
+#include "deploy/origin.hpp"
+#include "deploy/scratch.hpp"
+
+namespace rasupd {
+namespace {
+
+/// New first, the merge base second as rollback, then what is pinned or another stateroot's. The rest leaves the list
+/// now and the disk at the next clean-up.
+std::vector<std::string> next_order(const HostState& state, const std::string& fresh) {
+  std::vector<std::string> order{fresh};
+  const Deployment* current = state.current();
+  if (current) order.push_back(current->directory);
+  for (const Deployment& deployment : state.deployments) {
+    if (deployment.staged || &deployment == current) continue;
+    if (deployment.pinned || deployment.stateroot != current->stateroot) order.push_back(deployment.directory);
+  }
+  return order;
+}
+
+Result<DeployResult> stage(LockedHost::Body& body, const TreeRequest& tree, bool locked) {
+  TRY(body.sysroot.stage(tree, locked));
+  TRY(body.reload());
+  if (!body.state.staged || body.state.deployments[*body.state.staged].checksum != tree.commit) {
+    return fail(Kind::Boot, "the staged deployment does not read back");
+  }
+  TRY(failpoint("stage-written"));
+  DeployResult result;
+  result.staged = true;
+  return result;
+}
+
+}  // namespace
+
+Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree) {
+  DeployResult result;
+  result.directory = TRY(body.sysroot.deploy(tree));
+  TRY(failpoint("deploy-checkout"));
+  result.notes = TRY(merge_etc(body, result.directory));
+  TRY(failpoint("deploy-etc"));
+  const std::string checksum = TRY(body.sysroot.boot_checksum(result.directory));
+  TRY(boot::install_kernel(body.world.sysroot, result.directory, tree.stateroot, checksum));
+  TRY(failpoint("deploy-entries"));
+  result.warnings = TRY(switch_entries(body, next_order(body.state, result.directory)));
+  TRY(failpoint("deploy-done"));
+  return result;
+}
+
+Result<DeployResult> deploy_image(LockedHost& host, const NewDeployment& what) {
+  LockedHost::Body& body = host.body();
+  TRY(refuse_without_boot(body.state));
+  TreeRequest tree{what.stateroot, what.commit, make_origin(what), TRY(kargs_for(body, what.commit, what.add_kargs))};
+  if (body.state.running) return stage(body, tree, what.locked);
+  return deploy_now(body, tree);
+}
+
+Result<EtcPlan> plan_etc_for(const LockedHost& host, const std::string& commit) {
+  LockedHost::Body& body = host.body();
+  const Deployment* current = body.state.current();
+  if (!current || !exists(body.path(current->directory + "/etc"))) return EtcPlan();
+  const Scratch scratch = TRY(Scratch::make(body.world.sysroot));
+  const std::string etc = path_join(scratch.path(), "etc");
+  if (!TRY(body.sysroot.checkout(commit, "usr/etc", etc))) return fail(Kind::Unsuitable, "the image has no /etc");
+  const Fd base = TRY(open_directory(body.path(current->directory + "/usr/etc")));
+  const Fd local = TRY(open_directory(body.path(current->directory + "/etc")));
+  const Fd vendor = TRY(open_directory(etc));
+  return plan_etc_merge(base.get(), local.get(), vendor.get());
+}
+
+}  // namespace rasupd

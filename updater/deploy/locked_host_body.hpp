@@ -1,0 +1,44 @@
+#pragma once
+// What the deploy transaction's files share: the locked sysroot, the state read under the lock, the bootloader.
+// Private to this room.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bootloader/bootloader.hpp"
+#include "deploy/deploy.hpp"
+#include "fence/sysroot.hpp"
+
+namespace rasupd {
+
+struct LockedHost::Body {
+  World world;
+  Sysroot sysroot;
+  HostState state;
+  std::unique_ptr<boot::Bootloader> bootloader;
+
+  /// Absolute path of something relative to the sysroot.
+  std::string path(const std::string& relative) const;
+  Result<void> reload();
+};
+
+/// Error Boot when /boot is not mounted or its entries are gone while deployments exist (R123).
+Result<void> refuse_without_boot(const HostState& state);
+
+/// Makes `directories` the boot entries, in this order, and proves it (R124): the former order comes back when the
+/// read-back fails. A staged deployment is dropped. Nothing is cleaned up. Returns warnings. Error Boot.
+Result<std::vector<std::string>> switch_entries(LockedHost::Body& body, const std::vector<std::string>& directories);
+
+/// Deploys at once: checkout, own /etc merge with the current deployment, kernels, entries; read back.
+Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree);
+
+/// Builds the merged /etc of the deployment in `directory` beside the image's copy and swaps the two. The current
+/// deployment's /etc is the local side; without one the image's /etc stays. Error Unsuitable on conflicts.
+Result<std::vector<EtcNote>> merge_etc(LockedHost::Body& body, const std::string& directory);
+
+/// Three-way difference of kargs.d against the current deployment, plus `added` where not present yet.
+Result<std::vector<std::string>> kargs_for(LockedHost::Body& body, const std::string& commit,
+                                           const std::vector<std::string>& added);
+
+}  // namespace rasupd

@@ -1,0 +1,36 @@
+#pragma once
+// What the sysroot*.cpp files share. Private to the fence; libostree's types are only named here.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fence/sysroot.hpp"
+
+typedef struct OstreeSysroot OstreeSysroot;
+typedef struct _OstreeDeployment OstreeDeployment;
+typedef struct _GError GError;
+
+namespace rasupd {
+
+void unref_object(void* object) noexcept;
+struct Unref {
+  void operator()(void* object) const noexcept { unref_object(object); }
+};
+
+struct Sysroot::Body {
+  std::unique_ptr<OstreeSysroot, Unref> sysroot;
+  std::vector<std::unique_ptr<OstreeDeployment, Unref>> fresh;  ///< deployed, not yet among the entries
+  std::string path;
+  bool locked = false;
+  ~Body();
+
+  std::string directory_of(OstreeDeployment* deployment) const;
+  /// Of the loaded list or of `fresh`; null when there is none.
+  OstreeDeployment* find(const std::string& directory) const;
+};
+
+/// Takes the error over. `kind` unless it is a lack of space.
+tl::unexpected<Error> fail_gerror(GError* error, std::string_view what, Kind kind = Kind::Failed);
+
+}  // namespace rasupd
