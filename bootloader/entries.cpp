@@ -1,12 +1,12 @@
 #include "bootloader/entries.hpp"
 
-#include <algorithm>
-#include <charconv>
-#include <climits>
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -18,7 +18,9 @@ namespace {
 constexpr std::size_t kMaxEntryBytes = 64u << 10;
 constexpr std::string_view kEntries = "boot/loader/entries";
 
-bool is_ours(std::string_view name) { return name.starts_with("ostree-") && name.ends_with(".conf"); }
+bool is_ours(std::string_view name) {
+  return name.starts_with("ostree-") && name.ends_with(".conf");
+}
 
 bool is_checksum(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -56,7 +58,8 @@ void read_line(Entry& entry, std::string_view line, bool* has_version) {
 
 tl::unexpected<Error> bad_link(const Entry& entry, std::string_view what) {
   return fail(Kind::Boot,
-              fmt::format("boot entry {}: its ostree={} leads nowhere: {}", entry.file, printable(entry.ostree), what),
+              fmt::format("boot entry {}: its ostree={} leads nowhere: {}", entry.file,
+                          printable(entry.ostree), what),
               fmt::format("remove boot/loader/entries/{} if another entry boots this machine, or restore the "
                           "deployment from a backup",
                           entry.file));
@@ -113,7 +116,8 @@ Result<Menu> read_menu(const std::string& sysroot) {
     }
     if (!*text) continue;  // went away meanwhile
     if (!is_ours(name)) {
-      // What a writer has not yet renamed into place is not an entry (libostree and rasupd write NAME.XXXXXX).
+      // What a writer has not yet renamed into place is not an entry (libostree and rasupd write
+      // NAME.XXXXXX).
       if (name.ends_with(".conf") && name.front() != '.') menu.foreign.push_back({name, **text});
       continue;
     }
@@ -141,7 +145,7 @@ Result<std::string> resolve(const std::string& sysroot, const Entry& entry) {
     return bad_link(entry, "the link is not one of libostree's");
   }
   const std::string directory = fmt::format("ostree/deploy/{}/deploy/{}", parts[n - 3], parts[n - 1]);
-  struct stat info{};
+  struct stat info {};
   if (::stat(path_join(sysroot, directory).c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return bad_link(entry, directory + " is missing");
   }

@@ -15,8 +15,8 @@ Result<Entry> parse_entry(std::string_view text, const std::string& file);
 /// All of boot/loader/entries beneath `sysroot`. A missing directory is an empty menu.
 Result<Menu> read_menu(const std::string& sysroot);
 
-/// The deployment an entry leads to: ostree/deploy/STATEROOT/deploy/CHECKSUM.SERIAL. Error when a link of the way or
-/// the directory is missing; the message names the entry.
+/// The deployment an entry leads to: ostree/deploy/STATEROOT/deploy/CHECKSUM.SERIAL. Error when a link of the
+/// way or the directory is missing; the message names the entry.
 Result<std::string> resolve(const std::string& sysroot, const Entry& entry);
 
 /// An entry's `linux` or `initrd` as an absolute path. Entries may or may not carry the /boot prefix

@@ -1,13 +1,13 @@
 #include "bootloader/kernel.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <vector>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
 
 #include "base/files.hpp"
 
@@ -20,8 +20,9 @@ constexpr std::size_t kBlock = 256u << 10;
 Result<Fd> open_regular(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return fail_errno(errno, "opening " + path);
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return fail(Kind::Boot, path + ": not a regular file");
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return fail(Kind::Boot, path + ": not a regular file");
   ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   return fd;
 }
@@ -60,7 +61,7 @@ Result<void> make_copy(const std::string& from, const std::string& temporary) {
     return fail_errno(errno, "linking " + temporary);
   }
   const Fd source = TRY(open_regular(from));
-  struct stat info{};
+  struct stat info {};
   ::fstat(source.get(), &info);
   const Fd target(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, info.st_mode & 07777));
   if (!target) return fail_errno(errno, "creating " + temporary);
@@ -110,8 +111,8 @@ std::string kernel_directory(const std::string& sysroot, const std::string& stat
   return path_join(sysroot, fmt::format("boot/ostree/{}-{}", stateroot, boot_checksum));
 }
 
-Result<void> install_kernel(const std::string& sysroot, const std::string& directory, const std::string& stateroot,
-                            const std::string& boot_checksum) {
+Result<void> install_kernel(const std::string& sysroot, const std::string& directory,
+                            const std::string& stateroot, const std::string& boot_checksum) {
   const auto files = TRY(find_kernel_files(path_join(sysroot, directory)));
   if (!files) return {};
   const std::string target = kernel_directory(sysroot, stateroot, boot_checksum);
@@ -127,10 +128,13 @@ Result<void> install_kernel(const std::string& sysroot, const std::string& direc
 Result<bool> same_content(const std::string& a, const std::string& b) {
   const Fd left = TRY(open_regular(a));
   const Fd right = TRY(open_regular(b));
-  struct stat one{}, two{};
-  if (::fstat(left.get(), &one) != 0 || ::fstat(right.get(), &two) != 0) return fail_errno(errno, "stat of " + a);
+  struct stat one {
+  }, two{};
+  if (::fstat(left.get(), &one) != 0 || ::fstat(right.get(), &two) != 0)
+    return fail_errno(errno, "stat of " + a);
   if (one.st_size != two.st_size) return false;
-  if (one.st_dev == two.st_dev && one.st_ino == two.st_ino) return true;  // a hard link has no bytes of its own
+  if (one.st_dev == two.st_dev && one.st_ino == two.st_ino)
+    return true;  // a hard link has no bytes of its own
   std::vector<char> mine(kBlock), theirs(kBlock);
   for (;;) {
     const std::size_t n = TRY(read_block(left.get(), mine, a));

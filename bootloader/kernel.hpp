@@ -13,21 +13,23 @@ struct KernelFiles {
   std::string kernel, initramfs;  ///< absolute; initramfs is empty when there is none
 };
 
-/// The first usr/lib/modules/*/vmlinuz beneath `deployment` (absolute), as libostree picks it; nullopt when none.
+/// The first usr/lib/modules/*/vmlinuz beneath `deployment` (absolute), as libostree picks it; nullopt when
+/// none.
 Result<std::optional<KernelFiles>> find_kernel_files(const std::string& deployment);
 
 /// Where libostree looks for the copies: boot/ostree/STATEROOT-BOOTCSUM beneath `sysroot`, absolute.
-std::string kernel_directory(const std::string& sysroot, const std::string& stateroot, const std::string& boot_checksum);
+std::string kernel_directory(const std::string& sysroot, const std::string& stateroot,
+                             const std::string& boot_checksum);
 
 /// Puts the copies in place before libostree switches: hard links where /boot is the same file system, else
-/// copies that are synced, dropped from the page cache and compared. A copy that is already there and equal stays; one
-/// that differs (a power cut, libostree never rewrites those) is replaced. A deployment without kernel is left
-/// to libostree.
-Result<void> install_kernel(const std::string& sysroot, const std::string& directory, const std::string& stateroot,
-                            const std::string& boot_checksum);
+/// copies that are synced, dropped from the page cache and compared. A copy that is already there and equal
+/// stays; one that differs (a power cut, libostree never rewrites those) is replaced. A deployment without
+/// kernel is left to libostree.
+Result<void> install_kernel(const std::string& sysroot, const std::string& directory,
+                            const std::string& stateroot, const std::string& boot_checksum);
 
-/// Are both regular files with the same bytes? Reads what is on the disk, not in the page cache, as far as the kernel
-/// lets go of it.
+/// Are both regular files with the same bytes? Reads what is on the disk, not in the page cache, as far as
+/// the kernel lets go of it.
 Result<bool> same_content(const std::string& a, const std::string& b);
 
 }  // namespace rasupd::boot

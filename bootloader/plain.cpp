@@ -48,7 +48,8 @@ class Entries : public Bootloader {
     const Entry& first = menu.entries.front();
     const std::string leads_to = TRY(resolve(sysroot_, first));
     if (leads_to != directory) {
-      return differs(fmt::format("boot entry {} read back leads to {}, not to {}", first.file, leads_to, directory));
+      return differs(
+          fmt::format("boot entry {} read back leads to {}, not to {}", first.file, leads_to, directory));
     }
     const auto files = TRY(find_kernel_files(path_join(sysroot_, directory)));
     if (!files) return {};
@@ -61,7 +62,8 @@ class Entries : public Bootloader {
   Result<void> compare(const Entry& entry, const std::string& written, const std::string& original) const {
     const std::string copy = boot_file(sysroot_, written);
     if (written.empty() || !exists(copy)) {
-      return differs(fmt::format("boot entry {}: {} is missing", entry.file, written.empty() ? "initrd" : copy));
+      return differs(
+          fmt::format("boot entry {}: {} is missing", entry.file, written.empty() ? "initrd" : copy));
     }
     if (!TRY(same_content(copy, original))) {
       return differs(fmt::format("boot entry {}: {} differs from {}", entry.file, copy, original));

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "deploy/locked_host_body.hpp"
 
@@ -35,8 +35,9 @@ Result<std::vector<Deployment>> clean_deployments(LockedHost& host, bool dry_run
     return fail(Kind::Boot, body.state.problems.front(), "nothing is removed while this is so");
   }
   std::vector<Deployment> removed = TRY(orphans(body));
-  if (!body.state.first) return removed.empty() ? Result<std::vector<Deployment>>(std::move(removed))
-                                                : fail(Kind::Boot, "no boot entries", "nothing is removed");
+  if (!body.state.first)
+    return removed.empty() ? Result<std::vector<Deployment>>(std::move(removed))
+                           : fail(Kind::Boot, "no boot entries", "nothing is removed");
   std::vector<std::string> kept;
   bool dropping = false;
   for (std::size_t i = 0; i < body.state.deployments.size(); ++i) {
@@ -49,7 +50,7 @@ Result<std::vector<Deployment>> clean_deployments(LockedHost& host, bool dry_run
     }
   }
   if (dry_run) return removed;
-  if (dropping) TRY(drop_entries(body, kept));
+  if (dropping) TRY(switch_entries(body, kept));
   TRY(body.sysroot.clean());
   TRY(body.reload());
   return removed;
@@ -62,7 +63,8 @@ Result<void> set_pinned(LockedHost& host, std::size_t index, bool pinned) {
                 fmt::format("`status` lists 0 to {}", body.state.deployments.size() - 1));
   }
   const Deployment& deployment = body.state.deployments[index];
-  if (deployment.staged) return fail(Kind::Usage, "a staged deployment cannot be pinned", "it can after the reboot");
+  if (deployment.staged)
+    return fail(Kind::Usage, "a staged deployment cannot be pinned", "it can after the reboot");
   if (deployment.pinned == pinned) return {};
   TRY(body.sysroot.set_pinned(deployment.directory, pinned));
   return body.reload();

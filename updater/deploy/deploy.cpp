@@ -12,15 +12,16 @@
 namespace rasupd {
 namespace {
 
-/// New first, the merge base second as rollback, then what is pinned or another stateroot's. The rest leaves the list
-/// now and the disk at the next clean-up.
+/// New first, the merge base second as rollback, then what is pinned or another stateroot's. The rest leaves
+/// the list now and the disk at the next clean-up.
 std::vector<std::string> next_order(const HostState& state, const std::string& fresh) {
   std::vector<std::string> order{fresh};
   const Deployment* current = state.current();
   if (current) order.push_back(current->directory);
   for (const Deployment& deployment : state.deployments) {
     if (deployment.staged || &deployment == current) continue;
-    if (deployment.pinned || deployment.stateroot != current->stateroot) order.push_back(deployment.directory);
+    if (deployment.pinned || deployment.stateroot != current->stateroot)
+      order.push_back(deployment.directory);
   }
   return order;
 }
@@ -56,7 +57,8 @@ Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree)
 Result<DeployResult> deploy_image(LockedHost& host, const NewDeployment& what) {
   LockedHost::Body& body = host.body();
   TRY(refuse_without_boot(body.state));
-  TreeRequest tree{what.stateroot, what.commit, make_origin(what), TRY(kargs_for(body, what.commit, what.add_kargs))};
+  TreeRequest tree{what.stateroot, what.commit, make_origin(what),
+                   TRY(kargs_for(body, what.commit, what.add_kargs))};
   if (body.state.running) return stage(body, tree, what.locked);
   return deploy_now(body, tree);
 }
@@ -67,7 +69,8 @@ Result<EtcPlan> plan_etc_for(const LockedHost& host, const std::string& commit) 
   if (!current || !exists(body.path(current->directory + "/etc"))) return EtcPlan();
   const Scratch scratch = TRY(Scratch::make(body.world.sysroot));
   const std::string etc = path_join(scratch.path(), "etc");
-  if (!TRY(body.sysroot.checkout(commit, "usr/etc", etc))) return fail(Kind::Unsuitable, "the image has no /etc");
+  if (!TRY(body.sysroot.checkout(commit, "usr/etc", etc)))
+    return fail(Kind::Unsuitable, "the image has no /etc");
   const Fd base = TRY(open_directory(body.path(current->directory + "/usr/etc")));
   const Fd local = TRY(open_directory(body.path(current->directory + "/etc")));
   const Fd vendor = TRY(open_directory(etc));

@@ -1,9 +1,10 @@
 #pragma once
-// The deploy transaction: what changes what boots next. Every function here needs the lock; each leaves the old
-// default in place when it fails, and says so.
-// Errors: Busy, Boot, NoSpace, Unsuitable, Failed.
+// The deploy transaction: what changes what boots next. Every function here needs the lock; each leaves the
+// old default in place when it fails, and says so. Errors: Busy, Boot, NoSpace, Unsuitable, Failed.
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,31 +36,32 @@ class LockedHost {
 /// Makes SYSROOT/ostree with a bare repository, boot/, and the stateroot, when they are missing (install).
 Result<void> init_sysroot(const World& world, const std::string& stateroot);
 
-/// The /etc plan of moving from the current deployment to `commit`, whose usr/etc is taken from the repository.
-/// On a fresh sysroot an empty plan.
+/// The /etc plan of moving from the current deployment to `commit`, whose usr/etc is taken from the
+/// repository. On a fresh sysroot an empty plan.
 Result<EtcPlan> plan_etc_for(const LockedHost& host, const std::string& commit);
 
 struct NewDeployment {
   std::string commit;
   std::string stateroot = "default";
-  Reference tracked;            ///< goes to the origin
+  Reference tracked;  ///< goes to the origin
   std::string manifest_digest, index_digest;
   std::string signature_rule, signature_key, signature_carrier;
-  bool locked = false;          ///< staged: hold back until unlocked
+  bool locked = false;                 ///< staged: hold back until unlocked
   std::vector<std::string> add_kargs;  ///< install --karg and kargs the program ensures
 };
 struct DeployResult {
-  bool staged = false;          ///< else it is the first boot entry now
-  std::string directory;        ///< relative to the sysroot; empty when staged
+  bool staged = false;    ///< else it is the first boot entry now
+  std::string directory;  ///< relative to the sysroot; empty when staged
   std::vector<EtcNote> notes;
   std::vector<std::string> warnings;
 };
 /// Booted: stages (kargs.d difference applied, /etc merged at finalize). Nothing booted: deploys at once with
-/// rasupd's own /etc merge, first entry, the former first kept as rollback. The directory, its /etc and the kernels are
-/// synced and read back before the entries switch (R124).
+/// rasupd's own /etc merge, first entry, the former first kept as rollback. The directory, its /etc and the
+/// kernels are synced and read back before the entries switch (R124).
 Result<DeployResult> deploy_image(LockedHost& host, const NewDeployment& what);
 
-/// Carries out what is staged, as the shutdown unit does: own /etc merge, entries. Nothing staged or locked: false.
+/// Carries out what is staged, as the shutdown unit does: own /etc merge, entries. Nothing staged or locked:
+/// false.
 Result<bool> finalize_staged(LockedHost& host);
 /// Holds a staged deployment back or releases it.
 Result<void> set_staged_locked(LockedHost& host, bool locked);
@@ -67,20 +69,24 @@ Result<void> set_staged_locked(LockedHost& host, bool locked);
 Result<bool> unstage(LockedHost& host);
 
 struct RollbackResult {
-  Deployment next;             ///< what boots next
+  Deployment next;  ///< what boots next
   std::optional<Deployment> dropped_staged;
   std::optional<Deployment> left;  ///< the deployment that was the default
 };
 /// Makes HostState::rollback the first entry. Error Boot when there is no target.
 Result<RollbackResult> rollback(LockedHost& host);
 
-/// Removes deployments that are neither booted, first, rollback, staged nor pinned, their kernels in /boot and leftovers.
-/// Error Boot, and nothing removed, when HostState::problems is not empty. `dry_run` only lists.
+/// Removes deployments that are neither booted, first, rollback, staged, pinned nor of another stateroot,
+/// their kernels in /boot and leftovers. Call it before the repository is pruned: it also names the kept
+/// commits by refs. Error Boot, and nothing removed, when HostState::problems is not empty. `dry_run` only
+/// lists.
 Result<std::vector<Deployment>> clean_deployments(LockedHost& host, bool dry_run);
 /// Pins or releases deployment `index` of the boot order.
 Result<void> set_pinned(LockedHost& host, std::size_t index, bool pinned);
 
-/// Error NoSpace when kernel and initramfs of `bytes` do not fit in the file system of /boot (R112); Boot when it is not writable.
-Result<void> check_boot_space(const LockedHost& host, std::uint64_t bytes);
+/// Error NoSpace when kernel and initramfs of `bytes` do not fit in the file system of /boot (R112); Boot
+/// when it is not writable. With `commit` (already in the repository), a kernel that /boot holds already
+/// needs nothing.
+Result<void> check_boot_space(const LockedHost& host, std::uint64_t bytes, const std::string& commit = {});
 
 }  // namespace rasupd

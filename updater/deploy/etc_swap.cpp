@@ -1,10 +1,10 @@
-#include <cerrno>
-#include <filesystem>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
 
 #include "base/files.hpp"
 #include "deploy/locked_host_body.hpp"

@@ -34,7 +34,9 @@ Result<bool> finalize_staged(LockedHost& host) {
   auto done = deploy_now(body, tree);
   if (!done) {
     (void)body.reload();  // the first error is the one to tell
-    return std::move(done).within("finalizing " + staged.checksum.substr(0, 12)).map([](auto&&) { return true; });
+    return std::move(done).within("finalizing " + staged.checksum.substr(0, 12)).map([](auto&&) {
+      return true;
+    });
   }
   return true;
 }

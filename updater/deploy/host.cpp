@@ -1,9 +1,9 @@
 #include "deploy/host.hpp"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
 #include <sys/stat.h>
+
+#include <cstdlib>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -23,8 +23,8 @@ std::optional<Deployment> parse_directory(const std::string& directory) {
   const auto parts = split(directory, '/');
   if (parts.size() != 5) return std::nullopt;
   const auto name = split(parts[4], '.');
-  if (name.size() != 2 || name[0].size() != 64 || !from_hex(name[0]) || name[1].empty() || name[1].size() > 9 ||
-      name[1].find_first_not_of("0123456789") != std::string::npos) {
+  if (name.size() != 2 || name[0].size() != 64 || !from_hex(name[0]) || name[1].empty() ||
+      name[1].size() > 9 || name[1].find_first_not_of("0123456789") != std::string::npos) {
     return std::nullopt;
   }
   Deployment deployment;
@@ -47,10 +47,11 @@ class Reader {
     for (const std::string& problem : menu.problems) state_.problems.push_back(problem);
     for (const boot::Entry& entry : menu.entries) TRY(add_entry(entry));
     if (menu.entries.empty() && !directories_.empty()) {
-      state_.problems.push_back(fmt::format("/boot is not mounted or its entries are gone: {} deployment{} and no boot "
-                                            "entry in {}",
-                                            directories_.size(), directories_.size() == 1 ? "" : "s",
-                                            path_join(sysroot_, "boot/loader/entries")));
+      state_.problems.push_back(
+          fmt::format("/boot is not mounted or its entries are gone: {} deployment{} and no boot "
+                      "entry in {}",
+                      directories_.size(), directories_.size() == 1 ? "" : "s",
+                      path_join(sysroot_, "boot/loader/entries")));
     }
     if (!state_.deployments.empty()) state_.first = 0;
     TRY(find_booted());
@@ -64,11 +65,13 @@ class Reader {
     const std::string directory = TRY(boot::resolve(sysroot_, entry));
     auto deployment = parse_directory(directory);
     if (!deployment) {
-      return fail(Kind::Boot, fmt::format("boot entry {} leads to {}, which is no deployment", entry.file, directory));
+      return fail(Kind::Boot,
+                  fmt::format("boot entry {} leads to {}, which is no deployment", entry.file, directory));
     }
     for (const Deployment& other : state_.deployments) {
       if (other.directory == directory) {
-        state_.problems.push_back(fmt::format("boot entry {} names a deployment that another entry names too", entry.file));
+        state_.problems.push_back(
+            fmt::format("boot entry {} names a deployment that another entry names too", entry.file));
         return {};
       }
     }
@@ -99,8 +102,8 @@ class Reader {
     if (!problem.empty()) state_.problems.push_back(std::move(problem));
   }
 
-  // The directory that is mounted as / is the booted deployment; a bootloader's default is not asked (R76). The
-  // path in ostree= may lead elsewhere after two switches, so of it only what never changes is compared.
+  // The directory that is mounted as / is the booted deployment; a bootloader's default is not asked (R76).
+  // The path in ostree= may lead elsewhere after two switches, so of it only what never changes is compared.
   Result<void> find_booted() {
     const auto root = TRY(booted_root(sysroot_));
     if (!root) return {};
@@ -126,7 +129,7 @@ class Reader {
   }
 
   bool is(const std::string& directory, const RootIdentity& root) const {
-    struct stat info{};
+    struct stat info {};
     return ::stat(path_join(sysroot_, directory).c_str(), &info) == 0 && info.st_dev == root.device &&
            info.st_ino == root.inode;
   }
@@ -138,8 +141,9 @@ class Reader {
       const auto parts = split(argument, '/');  // ostree=, ostree, boot.N, STATEROOT, BOOTCSUM, SERIAL
       if (parts.size() != 6 || booted.boot_checksum.empty()) return {};
       if (parts[3] != booted.stateroot || parts[4] != booted.boot_checksum) {
-        state_.problems.push_back(fmt::format("the kernel was started for {} ({}), but {} is mounted as the root", parts[3],
-                                              printable(parts[4]).substr(0, 12), booted.directory));
+        state_.problems.push_back(
+            fmt::format("the kernel was started for {} ({}), but {} is mounted as the root", parts[3],
+                        printable(parts[4]).substr(0, 12), booted.directory));
       }
       return {};
     }
@@ -153,8 +157,8 @@ class Reader {
       return {};
     }
     if (!*staged) return {};
-    const std::string directory =
-        fmt::format("ostree/deploy/{}/deploy/{}.{}", (*staged)->stateroot, (*staged)->checksum, (*staged)->serial);
+    const std::string directory = fmt::format("ostree/deploy/{}/deploy/{}.{}", (*staged)->stateroot,
+                                              (*staged)->checksum, (*staged)->serial);
     auto deployment = parse_directory(directory);
     if (!deployment || !exists(path_join(sysroot_, directory))) {
       state_.problems.push_back("the staged deployment " + printable(directory) + " is missing");
@@ -214,13 +218,16 @@ Result<std::vector<std::string>> list_deployment_directories(const std::string& 
   return out;
 }
 
-Result<HostState> read_host(const World& world) { return Reader(world.sysroot).read(); }
+Result<HostState> read_host(const World& world) {
+  return Reader(world.sysroot).read();
+}
 
 Result<std::optional<Deployment>> read_deployment(const World& world, const std::string& directory) {
   auto deployment = parse_directory(directory);
   if (!deployment) return std::optional<Deployment>{};
   read_image_facts(path_join(world.sysroot, "ostree/repo"), *deployment);
-  const auto text = TRY(read_file(path_join(world.sysroot, directory + ".origin"), kMaxOriginBytes, Kind::Boot));
+  const auto text =
+      TRY(read_file(path_join(world.sysroot, directory + ".origin"), kMaxOriginBytes, Kind::Boot));
   if (text) read_origin(*text, *deployment);
   return deployment;
 }

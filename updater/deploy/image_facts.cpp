@@ -29,7 +29,9 @@ Json child(const Json& node, const char* key) {
 
 }  // namespace
 
-std::string config_architecture(const std::string& config) { return member(parse(config), "architecture"); }
+std::string config_architecture(const std::string& config) {
+  return member(parse(config), "architecture");
+}
 
 void read_image_facts(const std::string& repo, Deployment& deployment) {
   const auto facts = read_commit_facts(repo, deployment.checksum);

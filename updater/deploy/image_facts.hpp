@@ -1,6 +1,6 @@
 #pragma once
-// What a deployed commit says about the image it was made from. Lenient: the commit was verified when it came in,
-// and a status that fails because of one odd field helps nobody.
+// What a deployed commit says about the image it was made from. Lenient: the commit was verified when it came
+// in, and a status that fails because of one odd field helps nobody.
 
 #include "deploy/host.hpp"
 

@@ -1,7 +1,7 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <sys/stat.h>
+
+#include <algorithm>
 
 #include "base/files.hpp"
 #include "deploy/locked_host_body.hpp"
@@ -16,14 +16,17 @@ Result<void> compare(const LockedHost::Body& body) {
   const std::vector<std::string> theirs = body.sysroot.deployments();
   if (ours == theirs) return {};
   const std::string why = body.state.problems.empty() ? "" : ": " + body.state.problems.front();
-  return fail(Kind::Boot, fmt::format("boot entries cannot be relied upon ({} read, libostree sees {}){}", ours.size(),
-                                      theirs.size(), why),
+  return fail(Kind::Boot,
+              fmt::format("boot entries cannot be relied upon ({} read, libostree sees {}){}", ours.size(),
+                          theirs.size(), why),
               "look at boot/loader/entries and ostree/deploy; nothing was changed");
 }
 
 }  // namespace
 
-std::string LockedHost::Body::path(const std::string& relative) const { return path_join(world.sysroot, relative); }
+std::string LockedHost::Body::path(const std::string& relative) const {
+  return path_join(world.sysroot, relative);
+}
 
 Result<void> LockedHost::Body::reload() {
   TRY(sysroot.reload());
@@ -45,7 +48,8 @@ Result<LockedHost> LockedHost::lock(const World& world) {
   auto sysroot = Sysroot::lock(world.sysroot, before.running);
   if (!sysroot) {
     Error error = std::move(sysroot.error());
-    if (error.kind == Kind::Boot && !before.problems.empty()) error.message += " (" + before.problems.front() + ")";
+    if (error.kind == Kind::Boot && !before.problems.empty())
+      error.message += " (" + before.problems.front() + ")";
     return fail(std::move(error));
   }
   std::unique_ptr<Body> body(new Body{world, std::move(*sysroot), {}, boot::make_entries(world.sysroot)});
@@ -54,8 +58,12 @@ Result<LockedHost> LockedHost::lock(const World& world) {
   return LockedHost(std::move(body));
 }
 
-const HostState& LockedHost::state() const { return body_->state; }
-Result<void> LockedHost::reload() { return body_->reload(); }
+const HostState& LockedHost::state() const {
+  return body_->state;
+}
+Result<void> LockedHost::reload() {
+  return body_->reload();
+}
 
 Result<void> init_sysroot(const World& world, const std::string& stateroot) {
   ::umask(022);

@@ -1,6 +1,6 @@
 #pragma once
-// What the deploy transaction's files share: the locked sysroot, the state read under the lock, the bootloader.
-// Private to this room.
+// What the deploy transaction's files share: the locked sysroot, the state read under the lock, the
+// bootloader. Private to this room.
 
 #include <memory>
 #include <string>
@@ -26,15 +26,18 @@ struct LockedHost::Body {
 /// Error Boot when /boot is not mounted or its entries are gone while deployments exist (R123).
 Result<void> refuse_without_boot(const HostState& state);
 
-/// Makes `directories` the boot entries, in this order, and proves it (R124): the former order comes back when the
-/// read-back fails. A staged deployment is dropped. Nothing is cleaned up. Returns warnings. Error Boot.
-Result<std::vector<std::string>> switch_entries(LockedHost::Body& body, const std::vector<std::string>& directories);
+/// Makes `directories` the boot entries, in this order, and proves it (R124): the former order comes back
+/// when the read-back fails. A staged deployment is dropped unless it is the first of them. Nothing is
+/// cleaned up. Returns warnings. Error Boot.
+Result<std::vector<std::string>> switch_entries(LockedHost::Body& body,
+                                                const std::vector<std::string>& directories);
 
 /// Deploys at once: checkout, own /etc merge with the current deployment, kernels, entries; read back.
 Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree);
 
-/// Builds the merged /etc of the deployment in `directory` beside the image's copy and swaps the two. The current
-/// deployment's /etc is the local side; without one the image's /etc stays. Error Unsuitable on conflicts.
+/// Builds the merged /etc of the deployment in `directory` beside the image's copy and swaps the two. The
+/// current deployment's /etc is the local side; without one the image's /etc stays. Error Unsuitable on
+/// conflicts.
 Result<std::vector<EtcNote>> merge_etc(LockedHost::Body& body, const std::string& directory);
 
 /// Three-way difference of kargs.d against the current deployment, plus `added` where not present yet.

@@ -10,8 +10,8 @@ namespace rasupd {
 /// [origin] container-image-reference and our group [rasupd].
 std::string make_origin(const NewDeployment& what);
 
-/// Fills origin, image, digests, signature and pin of `deployment` from the text of its origin file. Returns a problem,
-/// or nothing, in words for a person.
+/// Fills origin, image, digests, signature and pin of `deployment` from the text of its origin file. Returns
+/// a problem, or nothing, in words for a person.
 std::string read_origin(const std::string& text, Deployment& deployment);
 
 }  // namespace rasupd

@@ -1,9 +1,9 @@
-#include <cerrno>
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -18,9 +18,10 @@ constexpr std::uint64_t kMargin = 1u << 20;
 
 /// Do /boot and the repository share a file system, so that kernels are hard links?
 bool shares_file_system(const LockedHost::Body& body) {
-  struct stat boot{}, repo{};
-  return ::stat(body.path("boot").c_str(), &boot) == 0 && ::stat(body.path("ostree/repo").c_str(), &repo) == 0 &&
-         boot.st_dev == repo.st_dev;
+  struct stat boot {
+  }, repo{};
+  return ::stat(body.path("boot").c_str(), &boot) == 0 &&
+         ::stat(body.path("ostree/repo").c_str(), &repo) == 0 && boot.st_dev == repo.st_dev;
 }
 
 /// Is a kernel directory with this checksum complete in /boot already? Another stateroot's does not count:
@@ -42,7 +43,7 @@ Result<void> check_boot_space(const LockedHost& host, std::uint64_t bytes, const
   LockedHost::Body& body = host.body();
   TRY(refuse_without_boot(body.state));
   const std::string boot = body.path("boot");
-  struct statvfs info{};
+  struct statvfs info {};
   if (::statvfs(boot.c_str(), &info) != 0) {
     const int err = errno;
     return fail(Kind::Boot, fmt::format("{}: {}", boot, std::generic_category().message(err)), "mount /boot");
@@ -54,8 +55,9 @@ Result<void> check_boot_space(const LockedHost& host, std::uint64_t bytes, const
   if (!shares_file_system(body) && !TRY(has_kernel(body, commit))) needed += bytes;
   const std::uint64_t free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
   if (free >= needed) return {};
-  return fail(Kind::NoSpace, fmt::format("{}: {} needed for kernel and initramfs, {} free", boot, human_size(needed),
-                                         human_size(free)),
+  return fail(Kind::NoSpace,
+              fmt::format("{}: {} needed for kernel and initramfs, {} free", boot, human_size(needed),
+                          human_size(free)),
               "release a pinned deployment or remove old kernels from /boot");
 }
 

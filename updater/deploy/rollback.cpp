@@ -16,7 +16,8 @@ Result<RollbackResult> rollback(LockedHost& host) {
   if (state.staged) result.dropped_staged = state.deployments[*state.staged];
   std::vector<std::string> order{result.next.directory};
   for (const Deployment& deployment : state.deployments) {
-    if (!deployment.staged && deployment.directory != result.next.directory) order.push_back(deployment.directory);
+    if (!deployment.staged && deployment.directory != result.next.directory)
+      order.push_back(deployment.directory);
   }
   TRY(failpoint("rollback-entries"));
   TRY(switch_entries(body, order));

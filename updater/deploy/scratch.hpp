@@ -1,6 +1,6 @@
 #pragma once
-// A temporary directory in the repository (hard links to objects must stay on its file system); gone with its owner. One that
-// a kill left behind is taken by libostree's own expiry of repo/tmp.
+// A temporary directory in the repository (hard links to objects must stay on its file system); gone with its
+// owner. One that a kill left behind is taken by libostree's own expiry of repo/tmp.
 
 #include <string>
 

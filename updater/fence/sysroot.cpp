@@ -26,12 +26,13 @@ Result<void> configure(OstreeRepo* repo) {
   // libostree before 2023.6 knows no prepare-root.conf and takes the read-only /sysroot from here.
   g_key_file_set_boolean(config.get(), "sysroot", "readonly", TRUE);
   GError* error = nullptr;
-  if (!ostree_repo_write_config(repo, config.get(), &error)) return fail_gerror(error, "configuring the repository");
+  if (!ostree_repo_write_config(repo, config.get(), &error))
+    return fail_gerror(error, "configuring the repository");
   return {};
 }
 
-/// libostree before 2024.3 fills a new var with empty directories, later ones leave it empty. Empty in both, so
-/// that a first installation unpacks into the same place; tmpfiles.d of the image makes what it needs.
+/// libostree before 2024.3 fills a new var with empty directories, later ones leave it empty. Empty in both,
+/// so that a first installation unpacks into the same place; tmpfiles.d of the image makes what it needs.
 void empty_new_var(const std::string& var) {
   for (const char* name : {"tmp", "lib", "log", "lock", "run"}) {
     const std::string path = path_join(var, name);
@@ -39,9 +40,16 @@ void empty_new_var(const std::string& var) {
   }
 }
 
+/// libostree before 2023.7 leaves the lock when what it locked is dropped; it would hold the next one back.
+void drop_lock_file() {
+  ::unlink("/run/ostree/staged-deployment-locked");
+}
+
 }  // namespace
 
-void unref_object(void* object) noexcept { g_object_unref(object); }
+void unref_object(void* object) noexcept {
+  g_object_unref(object);
+}
 
 tl::unexpected<Error> fail_gerror(GError* error, std::string_view what, Kind kind) {
   const std::unique_ptr<GError, Deleter<g_error_free>> owned(error);
@@ -61,7 +69,8 @@ std::string Sysroot::Body::directory_of(OstreeDeployment* deployment) const {
 }
 
 OstreeDeployment* Sysroot::Body::find(const std::string& directory) const {
-  const std::unique_ptr<GPtrArray, Deleter<g_ptr_array_unref>> list(ostree_sysroot_get_deployments(sysroot.get()));
+  const std::unique_ptr<GPtrArray, Deleter<g_ptr_array_unref>> list(
+      ostree_sysroot_get_deployments(sysroot.get()));
   for (guint i = 0; i < list->len; ++i) {
     auto* deployment = static_cast<OstreeDeployment*>(list->pdata[i]);
     if (directory_of(deployment) == directory) return deployment;  // the sysroot keeps its own reference
@@ -86,7 +95,8 @@ Result<void> Sysroot::initialize(const std::string& path, const std::string& sta
   if (!ostree_sysroot_ensure_initialized(sysroot.get(), nullptr, &error)) {
     return fail_gerror(error, "making an ostree sysroot in " + path);
   }
-  if (!ostree_sysroot_load(sysroot.get(), nullptr, &error)) return fail_gerror(error, "loading " + path, Kind::Boot);
+  if (!ostree_sysroot_load(sysroot.get(), nullptr, &error))
+    return fail_gerror(error, "loading " + path, Kind::Boot);
   if (!had_repo) TRY(configure(ostree_sysroot_repo(sysroot.get())));
   TRY(make_directories(path_join(path, "boot")));
   const std::string root = path_join(path, "ostree/deploy/" + stateroot);
@@ -109,8 +119,10 @@ Result<Sysroot> Sysroot::lock(const std::string& path, bool running) {
     return fail_gerror(error, "making /sysroot writable");
   }
   gboolean got = FALSE;
-  if (!ostree_sysroot_try_lock(body->sysroot.get(), &got, &error)) return fail_gerror(error, "locking " + path);
-  if (!got) return fail(Kind::Busy, fmt::format("{}: another updater holds the lock", path), "try again later");
+  if (!ostree_sysroot_try_lock(body->sysroot.get(), &got, &error))
+    return fail_gerror(error, "locking " + path);
+  if (!got)
+    return fail(Kind::Busy, fmt::format("{}: another updater holds the lock", path), "try again later");
   body->locked = true;
   Sysroot sysroot(std::move(body));
   TRY(sysroot.reload());
@@ -137,7 +149,12 @@ std::vector<std::string> Sysroot::deployments() const {
 }
 
 Result<void> Sysroot::write(const std::vector<std::string>& directories) {
-  const std::unique_ptr<GPtrArray, Deleter<g_ptr_array_unref>> list(g_ptr_array_new_with_free_func(g_object_unref));
+  std::optional<std::string> staged;
+  if (auto* deployment = ostree_sysroot_get_staged_deployment(body_->sysroot.get())) {
+    staged = body_->directory_of(deployment);
+  }
+  const std::unique_ptr<GPtrArray, Deleter<g_ptr_array_unref>> list(
+      g_ptr_array_new_with_free_func(g_object_unref));
   for (const std::string& directory : directories) {
     OstreeDeployment* deployment = body_->find(directory);
     if (!deployment) return fail(Kind::Bug, "no such deployment: " + directory);
@@ -149,9 +166,11 @@ Result<void> Sysroot::write(const std::vector<std::string>& directories) {
   options.disable_auto_early_prune = TRUE;  // it would give up the rollback to make room; we refuse instead
 #endif
   GError* error = nullptr;
-  if (!ostree_sysroot_write_deployments_with_options(body_->sysroot.get(), list.get(), &options, nullptr, &error)) {
+  if (!ostree_sysroot_write_deployments_with_options(body_->sysroot.get(), list.get(), &options, nullptr,
+                                                     &error)) {
     return fail_gerror(error, "writing the boot entries");
   }
+  if (staged && (directories.empty() || directories.front() != *staged)) drop_lock_file();
   return reload();
 }
 

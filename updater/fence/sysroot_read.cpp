@@ -1,11 +1,11 @@
 // Single files of an ostree system, read without libostree's sysroot object: no lock, nothing created.
 
-#include <cstdlib>
-
 #include <fmt/format.h>
 #include <glib.h>
 #include <ostree.h>
 #include <sys/stat.h>
+
+#include <cstdlib>
 
 #include "base/files.hpp"
 #include "base/handle.hpp"
@@ -43,7 +43,8 @@ Result<std::optional<StagedDeployment>> read_staged(const std::string& run) {
   const auto bytes = TRY(read_file(path, kMaxRunBytes, Kind::Boot));
   if (!bytes) return std::optional<StagedDeployment>{};
   const auto bad = [&](const char* why) {
-    return fail(Kind::Boot, fmt::format("{}: {}", path, why), "remove it; the staged deployment can be staged again");
+    return fail(Kind::Boot, fmt::format("{}: {}", path, why),
+                "remove it; the staged deployment can be staged again");
   };
   const VariantHandle data = to_variant(*bytes, "a{sv}");
   const VariantHandle target(g_variant_lookup_value(data.get(), "target", G_VARIANT_TYPE("a{sv}")));
@@ -71,12 +72,14 @@ Result<std::optional<StagedDeployment>> read_staged(const std::string& run) {
 Result<std::optional<RootIdentity>> booted_root(const std::string& sysroot) {
   const auto marker = TRY(read_file("/run/ostree-booted", kMaxRunBytes, Kind::Boot));
   if (!marker) return std::optional<RootIdentity>{};
-  struct stat root{}, ours{};
+  struct stat root {
+  }, ours{};
   if (::stat("/", &root) != 0 || ::stat(sysroot.c_str(), &ours) != 0) return std::optional<RootIdentity>{};
   if (root.st_dev != ours.st_dev || root.st_ino != ours.st_ino) return std::optional<RootIdentity>{};
   RootIdentity identity{root.st_dev, root.st_ino};
   if (!marker->empty()) {
-    // On a composefs root the mounted root is not the deployment's directory; ostree-prepare-root says which it is.
+    // On a composefs root the mounted root is not the deployment's directory; ostree-prepare-root says which
+    // it is.
     const VariantHandle data = to_variant(*marker, "a{sv}");
     const VariantHandle backing(
         g_variant_lookup_value(data.get(), "backing-root-device-inode", G_VARIANT_TYPE("(tt)")));

@@ -1,15 +1,15 @@
 // Trees: checkout, deploy, stage.
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gio/gio.h>
 #include <glib.h>
 #include <ostree.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
 
 #include "base/files.hpp"
 #include "base/handle.hpp"
@@ -68,7 +68,8 @@ Result<bool> hash_file(GFile* root, const std::string& path, Sha256& hash) {
   }
   std::array<std::byte, 65536> buffer;
   for (;;) {
-    const gssize n = g_input_stream_read(G_INPUT_STREAM(stream.get()), buffer.data(), buffer.size(), nullptr, &error);
+    const gssize n =
+        g_input_stream_read(G_INPUT_STREAM(stream.get()), buffer.data(), buffer.size(), nullptr, &error);
     if (n < 0) return fail_gerror(error, "reading " + path);
     if (n == 0) return true;
     hash.update(std::span(buffer).first(static_cast<std::size_t>(n)));
@@ -105,8 +106,9 @@ Result<std::string> Sysroot::deploy(const TreeRequest& request) {
   OstreeDeployment* made = nullptr;
   GError* error = nullptr;
   // No merge deployment: /etc stays the image's, the merge is ours (ADR "own /etc merge").
-  if (!ostree_sysroot_deploy_tree_with_options(body_->sysroot.get(), request.stateroot.c_str(), request.commit.c_str(),
-                                               origin.get(), nullptr, &options, &made, nullptr, &error)) {
+  if (!ostree_sysroot_deploy_tree_with_options(body_->sysroot.get(), request.stateroot.c_str(),
+                                               request.commit.c_str(), origin.get(), nullptr, &options, &made,
+                                               nullptr, &error)) {
     return fail_gerror(error, "deploying " + request.commit.substr(0, 12));
   }
   body_->fresh.emplace_back(made);
@@ -142,9 +144,9 @@ Result<void> Sysroot::stage(const TreeRequest& request, bool locked) {
 #endif
   OstreeDeployment* made = nullptr;
   GError* error = nullptr;
-  if (!ostree_sysroot_stage_tree_with_options(body_->sysroot.get(), request.stateroot.c_str(), request.commit.c_str(),
-                                              origin.get(), ostree_sysroot_get_booted_deployment(body_->sysroot.get()),
-                                              &options, &made, nullptr, &error)) {
+  if (!ostree_sysroot_stage_tree_with_options(
+          body_->sysroot.get(), request.stateroot.c_str(), request.commit.c_str(), origin.get(),
+          ostree_sysroot_get_booted_deployment(body_->sysroot.get()), &options, &made, nullptr, &error)) {
     return fail_gerror(error, "staging " + request.commit.substr(0, 12));
   }
   g_object_unref(made);
@@ -169,7 +171,8 @@ Result<void> Sysroot::set_staged_locked(bool locked) {
 #endif
 }
 
-Result<bool> Sysroot::checkout(const std::string& commit, const std::string& subpath, const std::string& destination) {
+Result<bool> Sysroot::checkout(const std::string& commit, const std::string& subpath,
+                               const std::string& destination) {
   OstreeRepo* repo = ostree_sysroot_repo(body_->sysroot.get());
   GFile* root = nullptr;
   GError* error = nullptr;
@@ -182,7 +185,8 @@ Result<bool> Sysroot::checkout(const std::string& commit, const std::string& sub
   OstreeRepoCheckoutAtOptions options{};
   options.mode = OSTREE_REPO_CHECKOUT_MODE_NONE;
   options.subpath = inside.c_str();
-  if (!ostree_repo_checkout_at(repo, &options, AT_FDCWD, destination.c_str(), commit.c_str(), nullptr, &error)) {
+  if (!ostree_repo_checkout_at(repo, &options, AT_FDCWD, destination.c_str(), commit.c_str(), nullptr,
+                               &error)) {
     return fail_gerror(error, fmt::format("reading {} of {}", subpath, commit.substr(0, 12)));
   }
   return true;
@@ -191,8 +195,8 @@ Result<bool> Sysroot::checkout(const std::string& commit, const std::string& sub
 Result<std::optional<std::string>> Sysroot::kernel_checksum(const std::string& commit) {
   GFile* root = nullptr;
   GError* error = nullptr;
-  if (!ostree_repo_read_commit(ostree_sysroot_repo(body_->sysroot.get()), commit.c_str(), &root, nullptr, nullptr,
-                               &error)) {
+  if (!ostree_repo_read_commit(ostree_sysroot_repo(body_->sysroot.get()), commit.c_str(), &root, nullptr,
+                               nullptr, &error)) {
     return fail_gerror(error, "reading commit " + commit.substr(0, 12));
   }
   const FileHandle owned(root);
