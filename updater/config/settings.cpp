@@ -37,11 +37,6 @@ bool to_bytes(const std::string& text, std::uint64_t& out) {
   return true;
 }
 
-bool to_bool(const std::string& text, bool& out) {
-  out = text == "true";
-  return text == "true" || text == "false";
-}
-
 bool set_scopes(Settings& s, const std::string& text) {
   s.unverified_scopes.clear();
   for (const std::string& part : split(text, ';')) {
@@ -58,20 +53,11 @@ bool set_number(Settings& s, const std::string& text) {
   return true;
 }
 
-bool set_nice(Settings& s, const std::string& text) {
-  std::uint64_t value = 0;
-  if (!to_unsigned(text, 0, 19, value)) return false;
-  s.nice = static_cast<int>(value);
-  return true;
-}
-
 /// Every key this version acts on.
 const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> table = {
       {"trust.unverified_scopes", set_scopes},
       {"import.parallel", set_number<&Settings::parallel, 1, 16>},
-      {"import.nice", set_nice},
-      {"import.idle_io", [](Settings& s, const std::string& v) { return to_bool(v, s.idle_io); }},
       {"download.retries", set_number<&Settings::retries, 0, 100>},
       {"download.stall_seconds", set_number<&Settings::stall_seconds, 1, 3600>},
       {"space.reserve", [](Settings& s, const std::string& v) { return to_bytes(v, s.reserve); }},
@@ -84,6 +70,8 @@ const std::map<std::string, Setter>& setters() {
 constexpr std::string_view kInert[] = {
     "trust.max_age",
     "trust.identity_less_bundles",
+    "import.nice",
+    "import.idle_io",
     "import.chunked",
     "health.tries",
     "health.check_timeout",

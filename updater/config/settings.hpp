@@ -15,8 +15,6 @@ struct Settings {
       unverified_scopes;  ///< policy scopes that may verify nothing, as they stand in policy.json
   // [import]
   unsigned parallel = 2;  ///< layers at once; 0 never
-  int nice = 0;
-  bool idle_io = false;
   // [download]
   unsigned retries = 5;
   unsigned stall_seconds = 30;  ///< no byte for this long is a stall

@@ -8,7 +8,7 @@ Result<ResolvedImage> resolve_image(Source& source, const Reference& reference,
                                     const std::optional<Digest>& digest, const std::string& architecture) {
   ResolvedImage image;
   image.reference = reference;
-  Document named = digest ? TRY(source.manifest(*digest)) : TRY(source.resolve());
+  Document named = TRY(digest ? source.manifest(*digest) : source.resolve());
   if (!TRY(is_index(named.bytes, named.media_type))) {
     image.manifest = TRY(parse_manifest(named.bytes, named.media_type));
     image.document = std::move(named);
