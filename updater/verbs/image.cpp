@@ -19,23 +19,25 @@ struct Options {
   std::string reference, architecture;
 };
 
+/// A reference, where its image comes from, and the manifest found there.
 struct Looked {
+  Settings settings;
+  Source source;
   ResolvedImage image;
   Json fields;
 };
 
-Result<Looked> look_at(const World& world, const Settings& settings, Source& source, const Options& options) {
+Result<Looked> look_at(const World& world, const Options& options) {
+  Settings settings = TRY(load_settings(world.config_root, true));
   const Reference reference = TRY(Reference::parse(options.reference));
-  const std::string architecture =
-      options.architecture.empty() ? TRY(host_architecture()) : options.architecture;
-  TRY(world.check_stop());
-  (void)settings;
-  Looked looked{TRY(resolve_image(source, reference, std::nullopt, architecture)), {}};
-  looked.fields = {
-      {"image", reference.str()},
-      {"digest", looked.image.document.digest.str()},
-      {"indexDigest", looked.image.index ? Json(looked.image.index->digest.str()) : Json(nullptr)}};
-  return looked;
+  Source source = TRY(Source::open(world, reference, settings));
+  std::string architecture = options.architecture;
+  if (architecture.empty()) architecture = TRY(host_architecture());
+  ResolvedImage image = TRY(resolve_image(source, reference, std::nullopt, architecture));
+  Json fields = {{"image", reference.str()},
+                 {"digest", image.document.digest.str()},
+                 {"indexDigest", image.index ? Json(image.index->digest.str()) : Json(nullptr)}};
+  return Looked{std::move(settings), std::move(source), std::move(image), std::move(fields)};
 }
 
 Json layers_json(const Manifest& manifest, std::uint64_t& total) {
@@ -48,10 +50,8 @@ Json layers_json(const Manifest& manifest, std::uint64_t& total) {
 }
 
 Result<Answer> run_inspect(const World& world, const Options& options) {
-  const Settings settings = TRY(load_settings(world.config_root, true));
-  Source source = TRY(Source::open(world, TRY(Reference::parse(options.reference)), settings));
-  Looked looked = TRY(look_at(world, settings, source, options));
-  const ConfigDocument config = TRY(fetch_config(source, looked.image.manifest));
+  Looked looked = TRY(look_at(world, options));
+  const ConfigDocument config = TRY(fetch_config(looked.source, looked.image.manifest));
   std::uint64_t total = 0;
   const Json layers = layers_json(looked.image.manifest, total);
   const std::string version = image_version(looked.image.manifest, config.config);
@@ -76,10 +76,9 @@ Result<Answer> run_inspect(const World& world, const Options& options) {
 }
 
 Result<Answer> run_verify(const World& world, const Options& options) {
-  const Settings settings = TRY(load_settings(world.config_root, true));
-  Source source = TRY(Source::open(world, TRY(Reference::parse(options.reference)), settings));
-  Looked looked = TRY(look_at(world, settings, source, options));
-  const policy::Accepted accepted = TRY(verify_image(world, settings, source, looked.image, std::nullopt));
+  Looked looked = TRY(look_at(world, options));
+  const policy::Accepted accepted =
+      TRY(verify_image(world, looked.settings, looked.source, looked.image, std::nullopt));
   looked.fields["verification"] = accepted.verified ? "verified" : "unverified";
   looked.fields["signature"] = {{"rule", accepted.rule},
                                 {"key", accepted.key},
