@@ -1,6 +1,6 @@
 #pragma once
-// The three-way merge of /etc: one plan, made from three directories, printed for a dry run and carried out for
-// real (R31, R32, R111, R121, R122; docs/etc-merge.md has the matrix).
+// The three-way merge of /etc: one plan, made from three directories, printed for a dry run and carried out
+// for real (R31, R32, R111, R121, R122; docs/etc-merge.md has the matrix).
 //   base    the previous deployment's pristine usr/etc
 //   local   the previous deployment's etc, with the machine's edits
 //   vendor  the new deployment's usr/etc
@@ -20,22 +20,23 @@ enum class FileKind { none, file, directory, symlink, fifo, socket, device };
 std::string_view file_kind_name(FileKind kind);
 
 struct EtcConflict {
-  std::string path;   ///< relative to /etc
+  std::string path;  ///< relative to /etc, raw bytes: print it through printable()
   FileKind local, vendor;
-  std::string why;    ///< one sentence for a person
+  std::string why;  ///< one sentence for a person
 };
 struct EtcNote {
   std::string path;
-  std::string what;   ///< e.g. "kept the local file; the image changed its default too"
+  std::string what;  ///< e.g. "kept the local file; the image changed its default too"
 };
 /// What the machine changed against `base`, as `etc diff` prints it.
 struct EtcChange {
   char code;  ///< 'A' added, 'M' modified, 'D' removed — as `ostree admin config-diff`
   std::string path;
-  std::string detail;  ///< "content", "mode 0644 → 0600", "owner", "xattr user.x", "file → symlink", comma-joined
+  std::string
+      detail;  ///< "content", "mode 0644 → 0600", "owner", "xattr user.x", "file → symlink", comma-joined
 };
 
-struct EtcAction;  // etc_plan.hpp
+struct EtcAction;  // etc_action.hpp
 
 struct EtcPlan {
   std::vector<EtcChange> changes;      ///< local against base
@@ -48,13 +49,15 @@ struct EtcPlan {
   EtcPlan& operator=(EtcPlan&&) noexcept;
 };
 
-/// Reads the three trees (descriptors of directories); writes nothing. Files that vanish while reading count as deleted locally.
+/// Reads the three trees (descriptors of directories); writes nothing. Files that vanish while reading count
+/// as deleted locally.
 Result<EtcPlan> plan_etc_merge(int base, int local, int vendor);
 
-/// Makes `target` (an empty directory) the merged /etc: a full copy of `vendor` (no hardlinks), then the plan's
-/// actions, which copy from `local`. Syncs nothing: the caller owns the commit point. A local file that
-/// vanished since planning is skipped and noted. Errors: Unsuitable when the plan has conflicts.
-Result<void> apply_etc_merge(const EtcPlan& plan, int local, int vendor, int target);
+/// Makes `target` (an empty directory) the merged /etc: a full copy of `vendor` (no hardlinks), then the
+/// plan's actions, which copy from `local`. Syncs nothing: the caller owns the commit point. A local file
+/// that vanished since planning is skipped and noted: the notes returned are those, on top of the plan's own.
+/// Errors: Unsuitable when the plan has conflicts; NoSpace; Failed, with `target` half made.
+Result<std::vector<EtcNote>> apply_etc_merge(const EtcPlan& plan, int local, int vendor, int target);
 
 /// Only local against base, as `etc diff` needs it.
 Result<std::vector<EtcChange>> diff_etc(int base, int local);
