@@ -82,10 +82,13 @@ inline void unwrap(Result<void>&&) {}
 }  // namespace rasupd
 
 /// Evaluates a Result; returns its error from the calling function or yields its value. Use it as a whole
-/// statement or as an initializer: `auto x = TRY(f());`
-#define TRY(...)                                                                    \
-  __extension__({                                                                   \
-    auto try_result_ = (__VA_ARGS__);                                               \
-    if (!try_result_) return ::tl::make_unexpected(std::move(try_result_.error())); \
-    ::rasupd::detail::unwrap(std::move(try_result_));                               \
+/// statement or as an initializer: `auto x = TRY(f());` The counter gives every use a name of its own, so that one may
+/// stand inside another.
+#define TRY(...) RASUPD_TRY_NAMED(__COUNTER__, __VA_ARGS__)
+#define RASUPD_TRY_NAMED(counter, ...) RASUPD_TRY_BODY(counter, __VA_ARGS__)
+#define RASUPD_TRY_BODY(counter, ...)                                                                 \
+  __extension__({                                                                                     \
+    auto try_result_##counter = (__VA_ARGS__);                                                        \
+    if (!try_result_##counter) return ::tl::make_unexpected(std::move(try_result_##counter.error())); \
+    ::rasupd::detail::unwrap(std::move(try_result_##counter));                                        \
   })
