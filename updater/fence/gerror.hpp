@@ -16,14 +16,14 @@ extern "C" void g_variant_unref(GVariant* value);
 
 namespace rasupd {
 
-struct Unref {
+struct GUnref {
   template <class T>
   void operator()(T* object) const noexcept {
     g_object_unref(object);
   }
 };
 template <class T>
-using Object = std::unique_ptr<T, Unref>;
+using Object = std::unique_ptr<T, GUnref>;
 using Variant = std::unique_ptr<GVariant, Deleter<g_variant_unref>>;
 
 /// Takes `error` over. G_IO_ERROR_NO_SPACE and libostree's min-free-space are NoSpace, a cancelled call is

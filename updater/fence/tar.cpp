@@ -5,7 +5,7 @@
 #include <locale.h>
 #include <sys/stat.h>
 
-#include <clocale>
+#include <cerrno>
 #include <cstring>
 #include <optional>
 
@@ -76,7 +76,7 @@ struct TarReader::State {
     auto n = self.input(self.block);
     if (n) return static_cast<la_ssize_t>(*n);
     self.input_error = std::move(n.error());
-    archive_set_error(handle, ARCHIVE_ERRNO_MISC, "reading the layer");
+    archive_set_error(handle, EIO, "reading the layer");
     return -1;
   }
   /// The input's own error goes first: libarchive only saw that reading failed.
