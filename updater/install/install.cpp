@@ -1,6 +1,6 @@
 #include "install/install.hpp"
 
-#include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/failpoint.hpp"
 #include "base/files.hpp"
@@ -63,16 +63,22 @@ Result<UpgradeReport> install_to_filesystem(const World& world, const Settings& 
   report.trust = candidate.trust;
 
   if (!empty) TRY(empty_root(world.sysroot));
+  const bool made = !exists(world.sysroot);
+  if (made) TRY(make_directories(world.sysroot));
   if (auto done = deploy_first(world, settings, request, source, candidate, report); !done) {
     if (auto emptied = empty_root(world.sysroot); !emptied)
       world.progress.note("warning: " + emptied.error().message);
+    if (made) ::rmdir(world.sysroot.c_str());
     done.error().changed = !empty;
     return fail(std::move(done.error()));
   }
   report.changed = true;
   const std::string state = state_directory(world.sysroot, false, request.stateroot);
   // A first installation is never on trial: what was chosen here is the floor.
-  if (!report.version.empty()) TRY(write_floor(state, floor_key(request.image), report.version));
+  if (!report.version.empty()) {
+    auto written = write_floor(state, floor_key(request.image), report.version);
+    if (!written) report.warnings.push_back(written.error().message);
+  }
   record_attempt(world, state, "install", report.digest, true, nullptr);
   return report;
 }

@@ -62,6 +62,14 @@ Result<void> remove_beneath(int dirfd, dev_t device, bool top) {
   return {};
 }
 
+/// Only the last component is missing.
+bool can_be_made(const std::string& root) {
+  const auto last = root.find_last_not_of('/');
+  const auto slash = root.rfind('/', last);
+  const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : root.substr(0, slash);
+  return !exists(root) && exists(parent);
+}
+
 Result<Fd> open_root(const std::string& root) {
   Fd fd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd) return fd;
@@ -74,6 +82,7 @@ Result<Fd> open_root(const std::string& root) {
 }  // namespace
 
 Result<bool> root_is_empty(const std::string& root) {
+  if (can_be_made(root)) return true;
   Fd fd = TRY(open_root(root));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno(errno, root);

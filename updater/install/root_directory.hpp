@@ -7,7 +7,8 @@
 
 namespace rasupd {
 
-/// True when there is nothing but lost+found and empty mount points. Error Usage when it is no directory.
+/// True when there is nothing but lost+found and mount points, or when only the last component is missing (it is made
+/// later). Error Usage when it is no directory or its parent is missing.
 Result<bool> root_is_empty(const std::string& root);
 
 /// Removes everything beneath `root` but lost+found and mount points (those are emptied only of files that
