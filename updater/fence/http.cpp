@@ -1,13 +1,13 @@
 #include "fence/http.hpp"
 
+#include <curl/curl.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cstring>
 #include <mutex>
 #include <utility>
-
-#include <curl/curl.h>
 
 #include "base/files.hpp"
 #include "base/handle.hpp"
@@ -313,7 +313,9 @@ Result<std::optional<std::string>> HttpTransfer::read_all(std::size_t max_bytes)
   }
 }
 
-HttpFault HttpTransfer::fault() const { return body_->fault; }
+HttpFault HttpTransfer::fault() const {
+  return body_->fault;
+}
 
 std::string HttpResponse::header(const std::string& name) const {
   const auto found = headers.find(name);

@@ -21,9 +21,9 @@ namespace rasupd {
 
 /// What certs.d(5) adds for one host.
 struct HttpTls {
-  std::string ca_pem;               ///< trusted in addition to the system's authorities
+  std::string ca_pem;                   ///< trusted in addition to the system's authorities
   std::string client_cert, client_key;  ///< paths; both or none
-  bool verify = true;               ///< false only for a registry the operator calls insecure
+  bool verify = true;                   ///< false only for a registry the operator calls insecure
 };
 
 struct HttpRequest {
@@ -60,8 +60,8 @@ class HttpTransfer {
   /// Sends and waits for the final header. Errors: Offline; Config (client certificate); Cancelled within
   /// about 100 ms of a stop. fault() then says more.
   Result<HttpResponse> open();
-  /// Next bytes of the body, 0 at its end. Errors as open(). A body shorter than its Content-Length or without
-  /// its last chunk is a `cut`.
+  /// Next bytes of the body, 0 at its end. Errors as open(). A body shorter than its Content-Length or
+  /// without its last chunk is a `cut`.
   Result<std::size_t> read(std::span<std::byte> into);
   /// The rest of the body, at most `max_bytes`: nullopt when it is longer.
   Result<std::optional<std::string>> read_all(std::size_t max_bytes);

@@ -1,11 +1,11 @@
 #include "fence/url.hpp"
 
+#include <curl/curl.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <memory>
-
-#include <curl/curl.h>
 
 #include "base/handle.hpp"
 #include "base/text.hpp"
@@ -30,13 +30,15 @@ bool set(CURLU* handle, CURLUPart which, std::string_view text, unsigned flags) 
 }
 
 bool plain(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c != 0x7f; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c != 0x7f; });
 }
 
 Result<Url> take(CURLU* handle, std::string_view original) {
   const auto bad = [&](std::string_view why) {
     const auto cut = original.substr(0, original.find_first_of("?#"));
-    return fail(Kind::Offline, "the server named an address that " + std::string(why) + ": " + printable(cut, 200));
+    return fail(Kind::Offline,
+                "the server named an address that " + std::string(why) + ": " + printable(cut, 200));
   };
   if (!part(handle, CURLUPART_USER).empty() || !part(handle, CURLUPART_PASSWORD).empty())
     return fail(Kind::Offline, "the server named an address with a user or password in it");
@@ -45,7 +47,8 @@ Result<Url> take(CURLU* handle, std::string_view original) {
   url.scheme = part(handle, CURLUPART_SCHEME);
   if (url.scheme != "https" && url.scheme != "http") return bad("is neither https nor http");
   url.host = part(handle, CURLUPART_HOST);
-  std::transform(url.host.begin(), url.host.end(), url.host.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(url.host.begin(), url.host.end(), url.host.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   const std::string port = part(handle, CURLUPART_PORT, CURLU_DEFAULT_PORT);
   std::from_chars(port.data(), port.data() + port.size(), url.port);
   url.text = part(handle, CURLUPART_URL);
@@ -85,6 +88,8 @@ std::string Url::authority() const {
   return port == usual ? host : host + ":" + std::to_string(port);
 }
 
-std::string Url::shown() const { return printable(text.substr(0, text.find('?')), 200); }
+std::string Url::shown() const {
+  return printable(text.substr(0, text.find('?')), 200);
+}
 
 }  // namespace rasupd

@@ -1,8 +1,8 @@
 #include "source/auth_file.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.hpp"
@@ -23,11 +23,13 @@ Error bad_entry(const std::string& path, const std::string& key, std::string_vie
 /// "https://host/v1/" and "host/" as docker once wrote them; a bare host stays.
 std::string legacy_host(std::string_view key) {
   for (const std::string_view scheme : {"https://", "http://"})
-    if (key.starts_with(scheme)) return std::string(key.substr(scheme.size(), key.find('/', scheme.size()) - scheme.size()));
+    if (key.starts_with(scheme))
+      return std::string(key.substr(scheme.size(), key.find('/', scheme.size()) - scheme.size()));
   return {};
 }
 
-Result<std::optional<Credential>> read_entry(const Json& entry, const std::string& path, const std::string& key) {
+Result<std::optional<Credential>> read_entry(const Json& entry, const std::string& path,
+                                             const std::string& key) {
   if (!entry.is_object()) return fail(bad_entry(path, key, "not an object"));
   const std::string what = fmt::format("{}: entry \"{}\"", path, printable(key, 200));
   const auto auth = TRY(json_optional_string(entry, "auth", what, Kind::Config));
@@ -59,7 +61,8 @@ std::vector<std::string> lookup_keys(const std::string& host, const std::string&
 
 /// Docker Hub's entry is written under its API's old name.
 bool names_host(const std::string& legacy, const std::string& host) {
-  return legacy == host || (host == "docker.io" && (legacy == "index.docker.io" || legacy == "registry-1.docker.io"));
+  return legacy == host ||
+         (host == "docker.io" && (legacy == "index.docker.io" || legacy == "registry-1.docker.io"));
 }
 
 bool is_helper_name(std::string_view name) {
@@ -68,16 +71,20 @@ bool is_helper_name(std::string_view name) {
   });
 }
 
-Result<std::optional<Credential>> run_helper(const World& world, const std::string& name, const std::string& path,
-                                             const std::string& host) {
+Result<std::optional<Credential>> run_helper(const World& world, const std::string& name,
+                                             const std::string& path, const std::string& host) {
   const std::string program = "docker-credential-" + name;
   RunLimits limits;
   limits.input = host;
-  const auto done = TRY(world.runner.run({program, "get"}, limits).within(fmt::format("{} (credHelpers of {})", program, path)));
+  const auto done = TRY(world.runner.run({program, "get"}, limits)
+                            .within(fmt::format("{} (credHelpers of {})", program, path)));
   // The helper protocol says "not there" on standard output (docker/docker-credential-helpers, README).
-  if (done.exit_code != 0 && done.out.find("credentials not found") != std::string::npos) return std::optional<Credential>{};
+  if (done.exit_code != 0 && done.out.find("credentials not found") != std::string::npos)
+    return std::optional<Credential>{};
   if (done.exit_code != 0)
-    return fail(Kind::Config, fmt::format("{} (credHelpers of {}) failed for {} with exit code {}", program, path, host, done.exit_code),
+    return fail(Kind::Config,
+                fmt::format("{} (credHelpers of {}) failed for {} with exit code {}", program, path, host,
+                            done.exit_code),
                 "run it by hand: echo " + host + " | " + program + " get");
   const auto json = TRY(parse_json(done.out, program, Kind::Config, kMaxAuthFile));
   Credential found;
@@ -105,7 +112,8 @@ Result<std::optional<Credential>> parse_auth_file(std::string_view text, const s
   if (!json.is_object()) return fail(Kind::Config, path + ": not a JSON object");
   const auto helpers = TRY(json_string_map(json, "credHelpers", path, Kind::Config));
   if (const auto found = helpers.find(host); found != helpers.end()) {
-    if (!is_helper_name(found->second)) return fail(bad_entry(path, host, "not the name of a credential helper"));
+    if (!is_helper_name(found->second))
+      return fail(bad_entry(path, host, "not the name of a credential helper"));
     *helper = found->second;
     return std::optional<Credential>{};
   }
@@ -119,7 +127,8 @@ Result<std::optional<Credential>> parse_auth_file(std::string_view text, const s
     if (found) return found;
   }
   for (const auto& [key, entry] : auths->items())
-    if (const auto legacy = legacy_host(key); !legacy.empty() && names_host(legacy, host)) return read_entry(entry, path, key);
+    if (const auto legacy = legacy_host(key); !legacy.empty() && names_host(legacy, host))
+      return read_entry(entry, path, key);
   return std::optional<Credential>{};
 }
 

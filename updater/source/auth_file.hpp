@@ -1,6 +1,6 @@
 #pragma once
-// Credentials of containers-auth.json(5), from the places that exist at boot (contract, section 4). Reads files
-// and may run a credential helper; changes nothing. Error Config names the file, never a secret.
+// Credentials of containers-auth.json(5), from the places that exist at boot (contract, section 4). Reads
+// files and may run a credential helper; changes nothing. Error Config names the file, never a secret.
 
 #include <optional>
 #include <string>

@@ -27,7 +27,8 @@ Result<void> add_file(HttpTls& tls, const std::string& directory, const std::str
     tls.client_cert = path;
     tls.client_key = key;
   } else if (has_suffix(name, ".key") && !exists(path_join(directory, stem + ".cert"))) {
-    return fail(Kind::Config, path + ": its certificate " + path_join(directory, stem + ".cert") + " is missing");
+    return fail(Kind::Config,
+                path + ": its certificate " + path_join(directory, stem + ".cert") + " is missing");
   }
   return {};
 }

@@ -9,7 +9,8 @@ namespace {
 
 /// RFC 9110 section 5.6.2.
 bool is_token_char(unsigned char c) {
-  return std::isalnum(c) || std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+  return std::isalnum(c) ||
+         std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
 }
 
 std::string lower(std::string_view text) {

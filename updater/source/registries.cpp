@@ -1,11 +1,11 @@
 #include "source/registries.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
-
-#include <fmt/format.h>
-// Without exceptions a failed parse is a value; the macro also picks another inline namespace, so that this does
-// not clash with users of the throwing form.
+// Without exceptions a failed parse is a value; the macro also picks another inline namespace, so that this
+// does not clash with users of the throwing form.
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kMaxConf = 1 << 20;
 
 Error at_line(const std::string& path, const toml::source_region& where, std::string_view why) {
-  return {Kind::Config, fmt::format("{}:{}: {}", path, where.begin.line, printable(why)), "see containers-registries.conf(5)"};
+  return {Kind::Config, fmt::format("{}:{}: {}", path, where.begin.line, printable(why)),
+          "see containers-registries.conf(5)"};
 }
 
 template <class T>
@@ -42,14 +43,16 @@ Result<RegistryRule> read_rule(const toml::table& table, const std::string& path
   while (rule.prefix.ends_with('/')) rule.prefix.pop_back();
   while (rule.location.ends_with('/')) rule.location.pop_back();
   const bool wildcard = rule.prefix.starts_with("*.");
-  if (rule.prefix.empty()) return fail(at_line(path, table.source(), "a registry has neither prefix nor location"));
+  if (rule.prefix.empty())
+    return fail(at_line(path, table.source(), "a registry has neither prefix nor location"));
   if (rule.location.empty() && !wildcard) rule.location = rule.prefix;
   return rule;
 }
 
 /// Does `prefix` cover host/repo `name`? As containers-registries.conf(5) has it: whole components only.
 bool covers(const std::string& prefix, const std::string& name) {
-  if (!prefix.starts_with("*.")) return name == prefix || (name.starts_with(prefix) && name[prefix.size()] == '/');
+  if (!prefix.starts_with("*."))
+    return name == prefix || (name.starts_with(prefix) && name[prefix.size()] == '/');
   const std::string host = name.substr(0, name.find_first_of("/:"));
   return host.ends_with(prefix.substr(1)) && host.size() > prefix.size() - 1;
 }
@@ -87,7 +90,8 @@ Result<Registries> Registries::load(const std::string& config_root) {
 const RegistryRule* Registries::find(const std::string& name) const {
   const RegistryRule* best = nullptr;
   for (const auto& rule : rules_)
-    if (covers(rule.prefix, name) && (best == nullptr || rule.prefix.size() > best->prefix.size())) best = &rule;
+    if (covers(rule.prefix, name) && (best == nullptr || rule.prefix.size() > best->prefix.size()))
+      best = &rule;
   return best;
 }
 
@@ -97,13 +101,16 @@ Result<std::vector<Endpoint>> Registries::endpoints(const Reference& reference) 
   bool insecure = false;
   if (rule != nullptr) {
     if (rule->blocked)
-      return fail(Kind::Config, fmt::format("{} is blocked by {}", rule->prefix, rule->file), "remove `blocked = true` there");
+      return fail(Kind::Config, fmt::format("{} is blocked by {}", rule->prefix, rule->file),
+                  "remove `blocked = true` there");
     insecure = rule->insecure;
-    if (!rule->location.empty() && !rule->prefix.starts_with("*.")) name = rule->location + name.substr(rule->prefix.size());
+    if (!rule->location.empty() && !rule->prefix.starts_with("*."))
+      name = rule->location + name.substr(rule->prefix.size());
   }
   const auto slash = name.find('/');
   if (slash == std::string::npos || slash + 1 == name.size())
-    return fail(Kind::Config, fmt::format("{}: location turns {} into {}, which has no repository", rule ? rule->file : "", reference.repository, name));
+    return fail(Kind::Config, fmt::format("{}: location turns {} into {}, which has no repository",
+                                          rule ? rule->file : "", reference.repository, name));
   return std::vector<Endpoint>{{name.substr(0, slash), name.substr(slash + 1), insecure}};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// containers-registries.conf(5), version 2: which physical places stand behind a reference, and how they may be
-// spoken to. Of the file's keys `prefix`, `location`, `insecure` and `blocked` are heeded.
+// containers-registries.conf(5), version 2: which physical places stand behind a reference, and how they may
+// be spoken to. Of the file's keys `prefix`, `location`, `insecure` and `blocked` are heeded.
 
 #include <string>
 #include <string_view>
@@ -13,9 +13,9 @@ namespace rasupd {
 
 /// One place to fetch from.
 struct Endpoint {
-  std::string host;        ///< host[:port] as in the reference or the file
+  std::string host;  ///< host[:port] as in the reference or the file
   std::string repository;
-  bool insecure = false;   ///< no TLS verification, and plain http where https cannot be had
+  bool insecure = false;  ///< no TLS verification, and plain http where https cannot be had
 };
 
 struct RegistryRule {
@@ -27,8 +27,8 @@ struct RegistryRule {
 
 class Registries {
  public:
-  /// etc/containers/registries.conf, then registries.conf.d/*.conf beneath `config_root`; a later entry of the same
-  /// prefix replaces the earlier. Error Config naming file and line.
+  /// etc/containers/registries.conf, then registries.conf.d/*.conf beneath `config_root`; a later entry of
+  /// the same prefix replaces the earlier. Error Config naming file and line.
   static Result<Registries> load(const std::string& config_root);
   /// Adds one file's entries.
   Result<void> add(std::string_view toml, const std::string& path);

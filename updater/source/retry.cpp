@@ -29,13 +29,15 @@ std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) {
   unsigned day = 0, hour = 0, minute = 0, second = 0;
   int year = 0;
   if (month == kMonths.end() || !number(text.substr(5, 2), day) || !number(text.substr(12, 4), year) ||
-      !number(text.substr(17, 2), hour) || !number(text.substr(20, 2), minute) || !number(text.substr(23, 2), second))
+      !number(text.substr(17, 2), hour) || !number(text.substr(20, 2), minute) ||
+      !number(text.substr(23, 2), second))
     return std::nullopt;
-  const std::chrono::year_month_day date(std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month - kMonths.begin()) + 1),
-                                         std::chrono::day(day));
+  const std::chrono::year_month_day date(
+      std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month - kMonths.begin()) + 1),
+      std::chrono::day(day));
   if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
-  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) + seconds(second);
+  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
+         seconds(second);
 }
 
 }  // namespace
