@@ -64,7 +64,8 @@ Result<Source> Source::open(const World& world, const Reference& reference, cons
     case Transport::registry:
       break;
   }
-  const auto endpoints = TRY(TRY(Registries::load(world.config_root)).endpoints(reference));
+  const auto registries = TRY(Registries::load(world.config_root));
+  const auto endpoints = TRY(registries.endpoints(reference));
   return Source(
       std::make_unique<Body>(Body{reference, TRY(Registry::open(world, endpoints.back(), settings))}));
 }
