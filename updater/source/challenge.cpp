@@ -24,6 +24,7 @@ class Scanner {
   explicit Scanner(std::string_view text) : text_(text) {}
 
   bool at_end() const { return at_ >= text_.size(); }
+  bool sees(char c) const { return !at_end() && text_[at_] == c; }
   bool skip_spaces() { return skip(" \t"); }
   void skip_commas() { skip(" \t,"); }
   bool take(char c) {
@@ -83,9 +84,10 @@ bool read_params(Scanner& scan, Challenge& challenge) {
       return true;
     }
     scan.skip_spaces();
+    const bool quoted = scan.sees('"');
     auto value = scan.value();
     if (!value) {
-      if (!challenge.params.empty()) return false;
+      if (quoted || !challenge.params.empty()) return false;
       scan.rewind(before);
       scan.skip_token68();
       continue;
