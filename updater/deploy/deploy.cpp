@@ -58,7 +58,7 @@ Result<DeployResult> deploy_image(LockedHost& host, const NewDeployment& what) {
   LockedHost::Body& body = host.body();
   TRY(refuse_without_boot(body.state));
   TreeRequest tree{what.stateroot, what.commit, make_origin(what),
-                   TRY(kargs_for(body, what.commit, what.add_kargs))};
+                   TRY(kargs_for(body, what))};
   if (body.state.running) return stage(body, tree, what.locked);
   return deploy_now(body, tree);
 }

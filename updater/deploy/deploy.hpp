@@ -47,7 +47,8 @@ struct NewDeployment {
   std::string manifest_digest, index_digest;
   std::string signature_rule, signature_key, signature_carrier;
   bool locked = false;                 ///< staged: hold back until unlocked
-  std::vector<std::string> add_kargs;  ///< install --karg and kargs the program ensures
+  std::vector<std::string> add_kargs;     ///< install --karg
+  std::vector<std::string> ensure_kargs;  ///< added unless an argument of the same key is there
 };
 struct DeployResult {
   bool staged = false;    ///< else it is the first boot entry now

@@ -40,8 +40,7 @@ Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree)
 /// conflicts.
 Result<std::vector<EtcNote>> merge_etc(LockedHost::Body& body, const std::string& directory);
 
-/// Three-way difference of kargs.d against the current deployment, plus `added` where not present yet.
-Result<std::vector<std::string>> kargs_for(LockedHost::Body& body, const std::string& commit,
-                                           const std::vector<std::string>& added);
+/// Three-way difference of kargs.d against the current deployment, plus what `what` adds and ensures.
+Result<std::vector<std::string>> kargs_for(LockedHost::Body& body, const NewDeployment& what);
 
 }  // namespace rasupd

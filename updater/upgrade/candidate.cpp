@@ -10,6 +10,13 @@
 #include "upgrade/upgrade.hpp"
 
 namespace rasupd {
+namespace {
+
+/// A kernel that panics reboots after ten seconds, so that a broken image does not stand still for ever
+/// (kernel-parameters.txt, panic=).
+constexpr const char* kRebootOnPanic = "panic=10";
+
+}  // namespace
 
 Result<Candidate> find_candidate(const World& world, const Settings& settings, Source& source,
                                  const Reference& reference, const std::optional<Digest>& digest,
@@ -65,6 +72,7 @@ NewDeployment deployment_of(const Candidate& candidate, const Reference& tracked
   next.signature_rule = candidate.trust.rule;
   next.signature_key = candidate.trust.key;
   next.signature_carrier = candidate.trust.carrier;
+  next.ensure_kargs = {kRebootOnPanic};
   return next;
 }
 

@@ -1,8 +1,25 @@
 #include "upgrade/resolve.hpp"
 
+#include <algorithm>
+
 #include "image/platform.hpp"
 
 namespace rasupd {
+namespace {
+
+/// A manifest named by digest may be signed only through the index it stands in: the one the tag names now,
+/// if that lists it. Whatever goes wrong here only means that there is no such index.
+std::optional<Document> index_listing(Source& source, const Digest& manifest) {
+  auto named = source.resolve();
+  if (!named || !is_index(named->bytes, named->media_type).value_or(false)) return std::nullopt;
+  const auto index = parse_index(named->bytes, named->media_type);
+  if (!index) return std::nullopt;
+  const bool listed = std::any_of(index->manifests.begin(), index->manifests.end(),
+                                  [&](const Descriptor& entry) { return entry.digest == manifest; });
+  return listed ? std::optional(std::move(*named)) : std::nullopt;
+}
+
+}  // namespace
 
 Result<ResolvedImage> resolve_image(Source& source, const Reference& reference,
                                     const std::optional<Digest>& digest, const std::string& architecture) {
@@ -11,6 +28,7 @@ Result<ResolvedImage> resolve_image(Source& source, const Reference& reference,
   Document named = TRY(digest ? source.manifest(*digest) : source.resolve());
   if (!TRY(is_index(named.bytes, named.media_type))) {
     image.manifest = TRY(parse_manifest(named.bytes, named.media_type));
+    if (digest) image.index = index_listing(source, named.digest);
     image.document = std::move(named);
     return image;
   }

@@ -190,9 +190,26 @@ Result<void> unlock_downloaded(Run& run) {
   return converge_lock(run, false);
 }
 
+/// --digest names what the machine has already (staged, or booted with nothing staged): nothing to ask
+/// anybody.
+bool has_digest(Run& run) {
+  if (!run.request.digest || run.request.target || run.host.rollback_queued) return false;
+  const Deployment& d = run.host.staged ? run.host.deployments[*run.host.staged] : *run.host.current();
+  const std::string digest = run.request.digest->str();
+  if (d.image != run.tracked || (d.manifest_digest != digest && d.index_digest != digest)) return false;
+  run.report.digest = d.manifest_digest;
+  run.report.index_digest = d.index_digest;
+  run.report.version = d.version;
+  run.report.architecture = d.architecture;
+  run.report.staged = run.host.staged.has_value();
+  return true;
+}
+
 /// The steps in their order.
 Result<void> transact(Run& run) {
   if (run.request.from_downloaded) return unlock_downloaded(run);
+  if (has_digest(run))
+    return run.request.check ? Result<void>{} : converge_lock(run, run.request.download_only);
   Source source = TRY(Source::open(run.world, run.tracked, run.settings));
   const std::string architecture = TRY(architecture_for(run.host));
   const Candidate candidate =

@@ -88,7 +88,6 @@ Answer tell_plan(const EtcPlan& plan) {
                               plan.conflicts.size(), plan.notes.size());
   answer.fields = std::make_shared<Json>(
       Json{{"conflicts", conflicts}, {"notes", notes}, {"changes", changes_json(plan.changes)}});
-  answer.exit_code = plan.conflicts.empty() ? 0 : static_cast<int>(Kind::Unsuitable);
   return answer;
 }
 
@@ -111,7 +110,7 @@ void add_etc(CLI::App& app, Selected& selected) {
     selected.run = run_diff;
   });
   auto* conflicts =
-      etc->add_subcommand("conflicts", "What both sides changed, type clashes; exit 9 when it cannot merge");
+      etc->add_subcommand("conflicts", "What both sides changed, type clashes, what the merge would do");
   conflicts->fallthrough();
   auto what = std::make_shared<std::string>();
   conflicts->add_option("IMAGE|staged", *what,
