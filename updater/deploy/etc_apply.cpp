@@ -66,7 +66,7 @@ class EtcApplier {
     // What became another kind since planning brings its own attributes.
     if (node->kind == action.kind) node->attributes = action.attributes;
     // Beside it first: if the source vanishes during the copy, the vendor's version is still there.
-    const std::string beside = TRY(free_name(parent));
+    const std::string beside = TRY(free_name(parent, name));
     if (!TRY(copy_etc_leaf(from->get(), *node, parent, beside))) return skip(action);
     TRY(remove_etc_name(parent, name));
     if (::renameat(parent, beside.c_str(), parent, name.c_str()) != 0)
@@ -80,9 +80,11 @@ class EtcApplier {
     return read_etc_node(from->get(), etc_base_name(path));
   }
 
-  Result<std::string> free_name(int directory) {
+  /// A name in `directory` that nothing has and that is not `taken`, which the copy is about to get.
+  Result<std::string> free_name(int directory, const std::string& taken) {
     for (int i = 0;; ++i) {
       std::string name = fmt::format(".rasupd-merge-{}", i);
+      if (name == taken) continue;
       struct stat info {};
       if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT) return name;
