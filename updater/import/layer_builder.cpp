@@ -113,7 +113,7 @@ Result<LayerBuilder::Place> LayerBuilder::place(const std::vector<std::string>& 
 Result<void> LayerBuilder::add_directory(const std::vector<std::string>& path, const Attributes& attributes) {
   const ObjectId meta = TRY(meta_of(attributes));
   if (path.empty()) {
-    tree_.root.meta = meta;
+    tree_.root.id = meta;
     tree_.root.implied = false;
     return {};
   }
@@ -121,7 +121,7 @@ Result<void> LayerBuilder::add_directory(const std::vector<std::string>& path, c
   const Place at = TRY(place(path));
   Node& node = (*at.directory)[at.name];
   if (!node.is_directory()) node = Node::directory_of(meta, false);
-  node.meta = meta;
+  node.id = meta;
   node.implied = false;
   return {};
 }

@@ -66,7 +66,7 @@ Result<void> Overlay::run(const Node& upper, void (Overlay::*walk)(const Node&, 
     const auto real = TRY(real_path(root_, job.path, target_of_, true));
     if (real && is_dropped(extended(*real, "x"))) continue;
     Node* lower = real ? find_node(root_, *real) : nullptr;
-    if (!lower && adding) lower = make_directories_in(root_, real ? *real : job.path, job.upper->meta);
+    if (!lower && adding) lower = make_directories_in(root_, real ? *real : job.path, job.upper->id);
     if (lower) (this->*walk)(*job.upper, *lower, real ? *real : job.path);
   }
   return {};
@@ -93,7 +93,7 @@ void Overlay::hide(const Node& upper, Node& lower, const Path& path) {
 }
 
 void Overlay::add(const Node& upper, Node& lower, const Path& path) {
-  if (!upper.implied || lower.implied) lower.meta = upper.meta;
+  if (!upper.implied || lower.implied) lower.id = upper.id;
   lower.implied = lower.implied && upper.implied;
   for (const auto& [name, child] : *upper.children) {
     if (name.starts_with(kWhiteoutPrefix)) continue;
@@ -107,7 +107,7 @@ void Overlay::add(const Node& upper, Node& lower, const Path& path) {
       continue;
     }
     if (!below || !below->is_directory()) {
-      below = &lower.children->insert_or_assign(name, Node::directory_of(child.meta, child.implied))
+      below = &lower.children->insert_or_assign(name, Node::directory_of(child.id, child.implied))
                    .first->second;
     }
     add(child, *below, extended(path, name));

@@ -1,6 +1,7 @@
 #include "import/pull.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -94,6 +95,10 @@ std::vector<std::string> commits_of(const ImportPlan& plan, const std::vector<La
 
 Result<std::vector<std::string>> pull_layers(const World& world, const Repo& repo, const Fetch& fetch,
                                              const ImportPlan& plan, const ImportOptions& options) {
+#ifdef __GLIBC__
+  // An arena per thread keeps what each layer's tree used: 80 MB instead of 52 for an image of 70,000 files.
+  ::mallopt(M_ARENA_MAX, 1);
+#endif
   Pull pull(world, repo, fetch, plan);
   {
     const std::stop_callback outer_stop(world.stop, [&pull] { pull.stop.request_stop(); });

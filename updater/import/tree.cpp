@@ -39,7 +39,7 @@ Node Node::leaf_of(const ObjectId& id) {
 Node Node::directory_of(const ObjectId& meta, bool implied) {
   Node node;
   node.kind = Kind::directory;
-  node.meta = meta;
+  node.id = meta;
   node.implied = implied;
   node.children = std::make_unique<Children>();
   return node;
@@ -55,8 +55,7 @@ Node Node::copy() const {
   Node out;
   out.kind = kind;
   out.id = id;
-  out.meta = meta;
-  out.implied = implied;
+    out.implied = implied;
   if (!children) return out;
   out.children = std::make_unique<Children>();
   for (const auto& [name, child] : *children) out.children->emplace(name, child.copy());
@@ -141,7 +140,7 @@ Result<DirectoryIds> store_tree(RepoWriter& writer, const Node& root) {
       listing.leaves.emplace_back(name, child.id);
     }
   }
-  return DirectoryIds{TRY(writer.write_directory(std::move(listing))), root.meta};
+  return DirectoryIds{TRY(writer.write_directory(std::move(listing))), root.id};
 }
 
 std::vector<std::string> implied_paths(const Node& root) {

@@ -21,8 +21,7 @@ using Children = std::map<std::string, Node, std::less<>>;
 struct Node {
   enum class Kind { leaf, directory };
   Kind kind = Kind::leaf;
-  ObjectId id{};         ///< of a leaf
-  ObjectId meta{};       ///< of a directory
+  ObjectId id{};         ///< the object of a leaf, the attributes object of a directory
   bool implied = false;  ///< a directory that no entry described: a parent the archive left out
   std::unique_ptr<Children> children{};  ///< of a directory, never null there
 
