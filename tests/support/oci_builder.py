@@ -287,7 +287,7 @@ def base_layer():
     layer = Layer()
     for path in ("usr", "usr/bin", "usr/lib", "usr/lib/ostree", "etc", "sysroot", "var", "boot", "run", "tmp", "proc", "sys", "dev"):
         layer.directory(path, mode=0o1777 if path == "tmp" else 0o755)
-    layer.symlink("ostree", "sysroot/ostree").symlink("bin", "usr/bin").symlink("lib", "usr/lib")
+    layer.symlink("ostree", "sysroot/ostree").symlink("bin", "usr/bin").symlink("lib", "usr/lib").symlink("lib64", "usr/lib64")
     layer.file("usr/bin/true", "#!/bin/sh\n", mode=0o755)
     layer.file("usr/lib/ostree/prepare-root.conf", "[sysroot]\nreadonly=true\n")
     noise = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(2048))

@@ -10,6 +10,7 @@ class Releases:
     def __init__(self, registry, folder, key, repository="tests/os", tag="stable"):
         self.registry, self.key, self.repository, self.tag = registry, key, repository, tag
         self.layout = oci.Layout(folder)
+        self.identity = None  # another name to sign for, e.g. of a proxy
 
     @property
     def reference(self):
@@ -39,7 +40,7 @@ class Releases:
     def _sign(self, digest, keys, identity):
         keys = (self.key,) if keys is None else keys
         if keys:
-            self.registry.sign(self.layout, digest, self.repository, *keys, identity=identity)
+            self.registry.sign(self.layout, digest, self.repository, *keys, identity=identity or self.identity)
 
 
 class LayoutReleases:
