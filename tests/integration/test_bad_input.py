@@ -370,9 +370,9 @@ class Interrupted(WorldCase):
         self.releases.publish("2.0")
         self.pristine = self.sysroot
 
-    def at_each_step(self, trial):
+    def at_each_step(self, trial, steps=UPGRADE_STEPS):
         """Calls trial(step) with a fresh copy of the installed machine for every step."""
-        for step in self.UPGRADE_STEPS:
+        for step in steps:
             with self.subTest(step):
                 self.sysroot = Sysroot(self / ("at-" + step))
                 subprocess.run(["cp", "-a", self.pristine.path, self.sysroot.path], check=True)
@@ -435,7 +435,8 @@ class Interrupted(WorldCase):
         self.finishes()
 
     def test_error_at_every_step(self):
-        self.at_each_step(self.error_at_every_step)
+        # Nothing that can fail is left after the switch, so an error at deploy-done would be an invention.
+        self.at_each_step(self.error_at_every_step, self.UPGRADE_STEPS[:-1])
 
     def error_at_every_step(self, step):
         """One step of the test of this name."""

@@ -146,20 +146,18 @@ class FakedBoot(WorldCase):
         document = self.done("rollback", changed=True)
         self.assertIn(third.digest, json.dumps(document["droppedStaged"]))
         self.assertEqual("1.0", self.next_version())
-        self.assertTrue(self.status_inside()["rollbackQueued"])
+        # Still in the boot of what is the second entry now.
+        self.assertTrue(self.done("status", FAKE_BOOT_ENTRY="1")["status"]["rollbackQueued"])
         self.reboot()
         self.assertEqual(self.first.digest, self.digest("booted"))
         self.assert_sound()
 
     def test_killed_while_staging(self):
         self.releases.publish("2.0")
-        for step in ("deploy-checkout", "stage-written"):
-            with self.subTest(step):
-                command = ("switch", f"oci:{self.inside_layout}:stable")
-                with self.assertRaises(AssertionError):
-                    self.boot(*command, RASUPD_FAILPOINT=step + "=kill")
-                self.assertEqual("1.0", self.next_version())
-                self.done("unstage")
+        with self.assertRaises(AssertionError):  # a killed run leaves no document
+            self.boot("switch", f"oci:{self.inside_layout}:stable", RASUPD_FAILPOINT="stage-written=kill")
+        self.assertEqual("1.0", self.next_version())
+        self.done("unstage")
         self.switch()
         self.done("finalize", changed=True)
         self.assertEqual("2.0", self.next_version())

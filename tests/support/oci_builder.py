@@ -89,7 +89,10 @@ class Layer:
 
     def device(self, path, mode=0o600):
         """A character device, which no image needs."""
-        return self._add(path, tarfile.CHRTYPE, mode, 0, 0, None)
+        self._add(path, tarfile.CHRTYPE, mode, 0, 0, None)
+        info = self.entries[-1][0]
+        info.devmajor, info.devminor = 1, 1  # 0:0 would be an overlay whiteout
+        return self
 
     def whiteout(self, path):
         """Removes `path` of the layers below."""
