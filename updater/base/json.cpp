@@ -80,6 +80,8 @@ Result<Json> parse_json(std::string_view text, std::string_view what, Kind kind,
   if (text.size() > max_bytes) {
     return fail(kind, fmt::format("{}: {} bytes, more than the {} allowed", what, text.size(), max_bytes));
   }
+  // nlohmann takes a NUL for the end of the document and would not see what follows it.
+  if (text.find('\0') != std::string_view::npos) return fail(kind, fmt::format("{}: a NUL byte in it", what));
   if (!is_utf8(text)) return fail(kind, fmt::format("{}: not valid UTF-8", what));
   StrictBuilder builder;
   if (!Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, /*strict=*/true)) {
