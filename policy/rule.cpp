@@ -29,12 +29,11 @@ std::vector<std::string> docker_scopes(const Identity& image) {
   return scopes;
 }
 
-/// Scopes of an image on disk: path:tag, path, and its parents without "/".
+/// Scopes of an image on disk: path:tag, path, and its parents; "/" is not one (parse_policy refuses it).
 std::vector<std::string> path_scopes(const Identity& image) {
   std::vector<std::string> scopes;
   if (image.tag) scopes.push_back(image.name + ":" + *image.tag);
   for (std::string path = image.name; !path.empty(); path.resize(path.rfind('/'))) {
-    if (path == "/") break;
     scopes.push_back(path);
     if (path.rfind('/') == std::string::npos) break;
   }
