@@ -1,12 +1,12 @@
 // The deploy transaction by hand, for tests that run inside fake_boot.sh: deploy_driver SYSROOT WORD…
 // Prints what happened, one fact a line; the exit code is the error's kind.
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "deploy/deploy.hpp"
@@ -27,8 +27,9 @@ void print_state(const HostState& state) {
   print_index("rollback", state.rollback);
   fmt::print("queued {}\n", state.rollback_queued);
   for (const Deployment& d : state.deployments) {
-    fmt::print("deployment {} {}{}{}{}[{}]\n", d.version, d.booted ? "booted " : "", d.staged ? "staged " : "",
-               d.pinned ? "pinned " : "", d.locked ? "locked " : "", join(d.kargs, " "));
+    fmt::print("deployment {} {}{}{}{}[{}]\n", d.version, d.booted ? "booted " : "",
+               d.staged ? "staged " : "", d.pinned ? "pinned " : "", d.locked ? "locked " : "",
+               join(d.kargs, " "));
   }
   for (const std::string& problem : state.problems) fmt::print("problem {}\n", problem);
 }
@@ -61,7 +62,8 @@ Result<void> run(const World& world, const std::vector<std::string>& words) {
   } else if (words[0] == "lock" || words[0] == "unlock") {
     TRY(set_staged_locked(host, words[0] == "lock"));
   } else if (words[0] == "clean") {
-    for (const Deployment& gone : TRY(clean_deployments(host, false))) fmt::print("removed {}\n", gone.version);
+    for (const Deployment& gone : TRY(clean_deployments(host, false)))
+      fmt::print("removed {}\n", gone.version);
   } else if (words[0] == "pin") {
     TRY(set_pinned(host, static_cast<std::size_t>(std::stoul(words[1])), true));
   } else if (words[0] == "plan") {

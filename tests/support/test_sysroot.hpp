@@ -1,7 +1,8 @@
 #pragma once
-// A real sysroot in a temporary directory, and small image commits in it as the importer writes them. Needs root and the
-// ostree program. Everything is gone with the object.
+// A real sysroot in a temporary directory, and small image commits in it as the importer writes them. Needs
+// root and the ostree program. Everything is gone with the object.
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +13,6 @@
 #include <functional>
 #include <sstream>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "deploy/deploy.hpp"
 #include "fakes/fakes.hpp"
@@ -78,25 +77,30 @@ class TestSysroot {
   std::string commit(const std::string& version, const std::function<void(const fs::path&)>& edit = {}) {
     const fs::path tree = base_ / "tree";
     fs::remove_all(tree);
-    for (const char* directory : {"boot", "dev", "proc", "run", "sys", "sysroot", "tmp", "var", "usr/bin", "usr/etc"}) {
+    for (const char* directory :
+         {"boot", "dev", "proc", "run", "sys", "sysroot", "tmp", "var", "usr/bin", "usr/etc"}) {
       fs::create_directories(tree / directory);
     }
-    for (const char* link : {"bin", "sbin", "lib", "lib64"}) fs::create_directory_symlink("usr/" + std::string(link), tree / link);
+    for (const char* link : {"bin", "sbin", "lib", "lib64"})
+      fs::create_directory_symlink("usr/" + std::string(link), tree / link);
     fs::create_directory_symlink("sysroot/ostree", tree / "ostree");
     write(tree / "usr/lib/modules/6.1.0/vmlinuz", "kernel of " + version);
     write(tree / "usr/lib/modules/6.1.0/initramfs.img", "initramfs of " + version);
-    write(tree / "usr/lib/os-release", "ID=test\nNAME=Test\nVERSION_ID=" + version + "\nPRETTY_NAME=\"Test " + version + "\"\n");
+    write(tree / "usr/lib/os-release",
+          "ID=test\nNAME=Test\nVERSION_ID=" + version + "\nPRETTY_NAME=\"Test " + version + "\"\n");
     write(tree / "usr/etc/motd", "welcome to " + version + "\n");
     write(tree / "usr/etc/app.conf", "level=1\n");
     write(tree / "usr/etc/passwd", "root:x:0:0::/root:/bin/sh\n");
     if (edit) edit(tree);
-    const std::string config = "{\"architecture\":\"amd64\",\"os\":\"linux\",\"created\":\"2026-01-02T03:04:05Z\","
-                               "\"config\":{\"Labels\":{\"org.opencontainers.image.version\":\"" + version + "\"}}}";
-    const ShellResult made = shell("ostree --repo=" + path("ostree/repo") + " commit --orphan --tree=dir=" + tree.string() +
-                                   " --owner-uid=0 --owner-gid=0 --timestamp='2026-01-01 00:00:00 +0000'" +
-                                   " --add-metadata-string=version=" + version +
-                                   " --add-metadata-string=ostree.manifest-digest=" + digest(version) +
-                                   " --add-metadata-string='ostree.container.image-config=" + config + "'");
+    const std::string config =
+        "{\"architecture\":\"amd64\",\"os\":\"linux\",\"created\":\"2026-01-02T03:04:05Z\","
+        "\"config\":{\"Labels\":{\"org.opencontainers.image.version\":\"" +
+        version + "\"}}}";
+    const ShellResult made =
+        shell("ostree --repo=" + path("ostree/repo") + " commit --orphan --tree=dir=" + tree.string() +
+              " --owner-uid=0 --owner-gid=0 --timestamp='2026-01-01 00:00:00 +0000'" +
+              " --add-metadata-string=version=" + version + " --add-metadata-string=ostree.manifest-digest=" +
+              digest(version) + " --add-metadata-string='ostree.container.image-config=" + config + "'");
     EXPECT_EQ(made.code, 0) << made.out;
     std::string id = made.out.substr(0, made.out.find('\n'));
     shell("ostree --repo=" + path("ostree/repo") + " refs --create=test/" + version + " " + id);

@@ -51,7 +51,9 @@ Result<std::vector<EtcNote>> merge_etc(LockedHost::Body& body, const std::string
   const Fd root = TRY(open_directory(where));
   if (::mkdirat(root.get(), kNew, 0755) != 0) return fail_errno(errno, "making " + path_join(where, kNew));
   const Fd target = TRY(open_directory_at(root.get(), kNew));
-  TRY(apply_etc_merge(plan, local.get(), vendor.get(), target.get()));
+  for (EtcNote& note : TRY(apply_etc_merge(plan, local.get(), vendor.get(), target.get()))) {
+    plan.notes.push_back(std::move(note));
+  }
   if (::syncfs(target.get()) != 0) return fail_errno(errno, "syncing " + where);
   TRY(exchange(root, where));
   if (::fsync(root.get()) != 0) return fail_errno(errno, "syncing " + where);

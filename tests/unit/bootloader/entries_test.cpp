@@ -1,9 +1,9 @@
 #include "bootloader/entries.hpp"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
-
-#include <gtest/gtest.h>
 
 #include "bootloader/bootloader.hpp"
 #include "bootloader/kernel.hpp"
@@ -73,7 +73,8 @@ TEST(ParseEntry, RefusesWithTheReason) {
       {"title x\nversion 1\nlinux /a\noptions quiet\n", "no ostree="},
       {"version 1\nlinux /a\noptions ostree=/somewhere\n", "malformed ostree="},
       {"version 1\nlinux /a\noptions ostree=/ostree/boot.1/../" + kChecksum + "/0\n", "malformed ostree="},
-      {"version 1\nlinux /a\noptions ostree=/ostree/boot.1/default/" + kChecksum + "/../x\n", "malformed ostree="},
+      {"version 1\nlinux /a\noptions ostree=/ostree/boot.1/default/" + kChecksum + "/../x\n",
+       "malformed ostree="},
       {"version 1\noptions ostree=/ostree/boot.1/default/" + kChecksum + "/0\n", "no kernel"},
       {"version x\nlinux /a\noptions ostree=/ostree/boot.1/default/" + kChecksum + "/0\n", "no version"},
       {"", "no ostree="},
@@ -160,7 +161,8 @@ TEST_F(EntriesTest, VerifyComparesKernelAndInitramfs) {
   auto bad = loader->verify(directory);
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().kind, Kind::Boot);
-  EXPECT_NE(bad.error().message.find("initramfs-6.1.0.img differs"), std::string::npos) << bad.error().message;
+  EXPECT_NE(bad.error().message.find("initramfs-6.1.0.img differs"), std::string::npos)
+      << bad.error().message;
   boot_copies("kernex");
   bad = loader->verify(directory);
   ASSERT_FALSE(bad);
@@ -206,9 +208,9 @@ TEST_F(EntriesTest, InstallKernelHealsADamagedCopyAndKeepsAGoodOne) {
   const auto time = fs::last_write_time(good);
   const auto done = install_kernel(root(), directory, "default", kChecksum);
   ASSERT_TRUE(done) << done.error().message;
-  EXPECT_TRUE(same_content(root_ / directory / "usr/lib/modules/6.1.0/vmlinuz",
-                           good.parent_path() / "vmlinuz-6.1.0")
-                  .value());
+  EXPECT_TRUE(
+      same_content(root_ / directory / "usr/lib/modules/6.1.0/vmlinuz", good.parent_path() / "vmlinuz-6.1.0")
+          .value());
   EXPECT_EQ(fs::last_write_time(good), time);
   EXPECT_EQ(fs::hard_link_count(good), 1u);
   EXPECT_FALSE(fs::exists(good.parent_path() / "vmlinuz-6.1.0.rasupd-new"));
