@@ -38,9 +38,8 @@ Result<DeployResult> stage(LockedHost::Body& body, const TreeRequest& tree, bool
   return result;
 }
 
-}  // namespace
-
-Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree) {
+/// Everything that can fail without changing what boots: checkout, /etc, kernels.
+Result<DeployResult> prepare(LockedHost::Body& body, const TreeRequest& tree) {
   DeployResult result;
   result.directory = TRY(body.sysroot.deploy(tree));
   TRY(failpoint("deploy-checkout"));
@@ -49,16 +48,44 @@ Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree)
   const std::string checksum = TRY(body.sysroot.boot_checksum(result.directory));
   TRY(boot::install_kernel(body.world.sysroot, result.directory, tree.stateroot, checksum));
   TRY(failpoint("deploy-entries"));
-  result.warnings = TRY(switch_entries(body, next_order(body.state, result.directory)));
-  TRY(failpoint("deploy-done"));
+  return result;
+}
+
+/// A half-made deployment would fill the disk that it may have failed on. Never on doubt (R123).
+void drop_leftovers(LockedHost::Body& body) {
+  if (!body.state.first || !body.state.problems.empty()) return;
+  if (auto done = body.sysroot.clean(); !done) {
+    body.world.progress.note("warning: what the failed deployment left stays until the next clean-up: " +
+                             done.error().message);
+  }
+}
+
+}  // namespace
+
+Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree) {
+  auto prepared = prepare(body, tree);
+  if (!prepared) {
+    drop_leftovers(body);
+    return fail(std::move(prepared.error()));
+  }
+  DeployResult result = std::move(*prepared);
+  auto switched = switch_entries(body, next_order(body.state, result.directory));
+  if (!switched) {
+    if (!switched.error().changed) drop_leftovers(body);
+    return fail(std::move(switched.error()));
+  }
+  result.warnings = std::move(*switched);
+  if (auto done = failpoint("deploy-done"); !done) {
+    done.error().changed = true;
+    return fail(std::move(done.error()));
+  }
   return result;
 }
 
 Result<DeployResult> deploy_image(LockedHost& host, const NewDeployment& what) {
   LockedHost::Body& body = host.body();
   TRY(refuse_without_boot(body.state));
-  TreeRequest tree{what.stateroot, what.commit, make_origin(what),
-                   TRY(kargs_for(body, what))};
+  TreeRequest tree{what.stateroot, what.commit, make_origin(what), TRY(kargs_for(body, what))};
   if (body.state.running) return stage(body, tree, what.locked);
   return deploy_now(body, tree);
 }

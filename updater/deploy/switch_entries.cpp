@@ -40,7 +40,7 @@ Result<std::vector<std::string>> switch_entries(LockedHost::Body& body,
     error.changed = !restored;
     return fail(std::move(error));
   }
-  TRY(body.reload());
+  if (auto read = body.reload(); !read) warnings.push_back(read.error().message);
   return warnings;
 }
 

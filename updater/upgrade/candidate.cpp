@@ -57,7 +57,7 @@ Result<Imported> import_candidate(const World& world, const Settings& settings, 
   Imported imported = TRY(import_image(world, repo, source, documents, plan, {settings.parallel}));
   TRY(check_bootable(repo, imported.commit).within(candidate.image.reference.str()));
   const KernelInfo kernel = TRY(find_kernel(repo, imported.commit));
-  TRY(check_boot_space(host, kernel.bytes));
+  TRY(check_boot_space(host, kernel.bytes, imported.commit));
   return imported;
 }
 

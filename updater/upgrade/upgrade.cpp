@@ -247,7 +247,7 @@ Result<UpgradeReport> upgrade(const World& world, const Settings& settings, cons
     refresh_reboot_required(world, run.host);
   }
   if (!done) {
-    done.error().changed = run.report.changed;
+    done.error().changed |= run.report.changed;
     return fail(std::move(done.error()));
   }
   if (request.apply && run.host.staged) {

@@ -1,9 +1,21 @@
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "verbs/verb.hpp"
 
 namespace rasupd {
+
+Result<Reference> reference_argument(const std::string& text, const std::string& transport) {
+  const bool apart = !transport.empty() && transport != "registry";
+  Reference reference = TRY(apart ? Reference::parse(transport, text) : Reference::parse(text));
+  if (reference.transport == Transport::registry) return reference;
+  std::error_code error;
+  const auto path = std::filesystem::absolute(reference.path, error).lexically_normal();
+  if (error) return fail(Kind::Usage, reference.path + ": " + error.message());
+  reference.path = path.string();
+  return reference;
+}
 
 int exit_code_of(const Error& error, int signal) {
   if (error.kind == Kind::Cancelled) return signal == SIGTERM ? 143 : 130;

@@ -57,7 +57,7 @@ Result<std::string> commit_to_merge(const World& world, LockedHost& host, const 
   const Deployment* current = state.current();
   if (!current) return fail(Kind::Boot, world.sysroot + ": there is no deployment");
   if (what.empty() && !current->image) return fail(Kind::Usage, "nothing is tracked: name an image");
-  const Reference reference = what.empty() ? *current->image : TRY(Reference::parse(what));
+  const Reference reference = what.empty() ? *current->image : TRY(reference_argument(what));
   const Settings settings = TRY(load_settings(world.config_root, true));
   Source source = TRY(Source::open(world, reference, settings));
   const std::string architecture =

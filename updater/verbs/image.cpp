@@ -29,7 +29,7 @@ struct Looked {
 
 Result<Looked> look_at(const World& world, const Options& options) {
   Settings settings = TRY(load_settings(world.config_root, true));
-  const Reference reference = TRY(Reference::parse(options.reference));
+  const Reference reference = TRY(reference_argument(options.reference));
   Source source = TRY(Source::open(world, reference, settings));
   std::string architecture = options.architecture;
   if (architecture.empty()) architecture = TRY(host_architecture());

@@ -22,7 +22,7 @@ Result<Answer> run(const World& world, const Options& options) {
                 "use auto or none");
   }
   InstallRequest request = options.request;
-  request.image = TRY(Reference::parse(options.image));
+  request.image = TRY(reference_argument(options.image));
   const Settings settings = TRY(load_settings(world.config_root, true));
   UpgradeReport report = TRY(install_to_filesystem(world, settings, request));
   if (options.bootloader == "auto") report.warnings.push_back("no bootloader found: boot entries only");

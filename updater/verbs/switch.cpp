@@ -25,9 +25,7 @@ void add_switch(CLI::App& app, Selected& selected) {
     selected.kind = "SwitchResult";
     selected.run = [options](const World& world) -> Result<Answer> {
       options->request.verb = "switch";
-      options->request.target = options->transport == "registry"
-                                    ? TRY(Reference::parse(options->image))
-                                    : TRY(Reference::parse(options->transport, options->image));
+      options->request.target = TRY(reference_argument(options->image, options->transport));
       return run_upgrade(world, *options);
     };
   });

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/world.hpp"
+#include "image/reference.hpp"
 
 namespace CLI {
 class App;
@@ -51,6 +52,10 @@ void add_prune(CLI::App& app, Selected& selected);
 void add_etc(CLI::App& app, Selected& selected);
 void add_install(CLI::App& app, Selected& selected);
 void add_image(CLI::App& app, Selected& selected);
+
+/// An image as an operator names it; the path of a layout or archive becomes absolute, because an origin outlives
+/// the directory the command was given in. `transport` empty: it is part of `text`. Error Usage.
+Result<Reference> reference_argument(const std::string& text, const std::string& transport = {});
 
 /// Exit code 77 of `--unchanged-exit-77`.
 inline constexpr int kUnchangedExit = 77;
