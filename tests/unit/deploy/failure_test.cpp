@@ -114,6 +114,7 @@ TEST_F(FailureTest, AFailedReadBackRestoresTheFormerOrder) {
 TEST_F(FailureTest, EveryFailpointLeavesTheOldDefaultAndTheNextRunConverges) {
   const std::string before = menu();
   const std::string commit = sysroot.commit("3");
+  const auto directories = list_deployment_directories(sysroot.root());
   for (const char* point : {"deploy-checkout", "deploy-etc", "deploy-entries"}) {
     ::setenv("RASUPD_FAILPOINT", (std::string(point) + "=error").c_str(), 1);
     auto host = LockedHost::lock(sysroot.world());
@@ -121,6 +122,7 @@ TEST_F(FailureTest, EveryFailpointLeavesTheOldDefaultAndTheNextRunConverges) {
     ASSERT_FALSE(done) << point;
     EXPECT_EQ(done.error().message, std::string("failpoint ") + point);
     EXPECT_EQ(menu(), before) << point;
+    EXPECT_EQ(list_deployment_directories(sysroot.root()).value(), directories.value()) << point;
   }
   ::setenv("RASUPD_FAILPOINT", "rollback-entries=error", 1);
   {
@@ -132,7 +134,7 @@ TEST_F(FailureTest, EveryFailpointLeavesTheOldDefaultAndTheNextRunConverges) {
   ASSERT_NE(sysroot.deploy(commit, "3"), "");
   EXPECT_EQ(sysroot.state().deployments[0].version, "3");
   auto host = LockedHost::lock(sysroot.world());
-  EXPECT_EQ(clean_deployments(*host, false)->size(), 4u);  // three half-made ones and version 1
+  EXPECT_EQ(clean_deployments(*host, false)->size(), 1u);  // version 1
   EXPECT_EQ(shell("ostree fsck --repo=" + sysroot.path("ostree/repo")).code, 0);
 }
 
