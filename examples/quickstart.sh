@@ -55,7 +55,11 @@ clean() {
 trap clean EXIT
 layout=$work/images config=$work/config root=$work/machine
 identity=registry.example/demo/os
-rasupd() { "$RASUPD" --config-root "$config" --sysroot "$root" "$@"; }
+# Runs the program on this demo's machine; what is meant for a person is shown with its command.
+rasupd() {
+  case " $* " in *" --json "*) ;; *) printf '\n$ rasupd %s\n' "$*" >&2 ;; esac
+  "$RASUPD" --config-root "$config" --sysroot "$root" "$@"
+}
 
 # --- an OCI layout with plain tools: blobs are files named after their SHA-256 ---
 

@@ -43,10 +43,6 @@ Result<Imported> import_candidate(const World& world, const Settings& settings, 
   TRY(world.check_stop());
   const std::string repo_path = path_join(world.sysroot, "ostree/repo");
   TRY(check_space(plan, repo_path, settings.reserve));
-  if (plan.needed > 0) {
-    world.progress.note(fmt::format("layers already present: {}; layers needed: {} ({})", plan.present,
-                                    plan.needed, human_size(plan.bytes_needed)));
-  }
   ImageDocuments documents;
   documents.reference = candidate.image.reference;
   documents.manifest_digest = candidate.image.document.digest;
