@@ -18,7 +18,7 @@ namespace {
 
 volatile int stopped_by = 0;
 
-/// SIGINT and SIGTERM ask the verb to stop; a thread waits for them, so that no handler runs anywhere.
+/// SIGINT, SIGTERM and SIGHUP ask the verb to stop; a thread waits for them, so that no handler runs anywhere.
 void watch_signals(std::stop_source& source, const sigset_t& signals) {
   std::thread([&source, signals] {
     int signal = 0;
@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);  // a dropped ssh session must not cut the commit point in half
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     watch_signals(source, signals);
     return rasupd::run_program(arguments, source.get_token(), stopped_by);

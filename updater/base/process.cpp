@@ -91,6 +91,7 @@ Result<Outcome> SystemRunner::run(const std::vector<std::string>& argv, const Ru
   const pid_t child = ::fork();
   if (child < 0) return fail_errno(errno, "starting " + argv.at(0));
   if (child == 0) become(argv, in.read.get(), out.write.get(), err.write.get());
+  ::setpgid(child, child);  // here too: whoever comes first, the group exists before it may be killed
   in.read.reset();
   out.write.reset();
   err.write.reset();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <map>
 #include <mutex>
@@ -180,12 +181,13 @@ class JsonProgress : public Progress {
   /// A reader that has stopped reading must not stop the upgrade: it loses the stream after kPatience.
   void put(const Json& line) {
     constexpr int kPatience = 2000;
-    if (!writable(kPatience)) fd_ = -1;
-    if (fd_ < 0) return;
     std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
     std::string_view rest = text;
     while (!rest.empty()) {
-      const ssize_t n = ::write(fd_, rest.data(), rest.size());
+      if (!writable(kPatience)) fd_ = -1;
+      if (fd_ < 0) return;
+      // pipe(7): a writable pipe takes PIPE_BUF bytes without blocking, and no more is promised.
+      const ssize_t n = ::write(fd_, rest.data(), std::min<std::size_t>(rest.size(), PIPE_BUF));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) {
         fd_ = -1;

@@ -82,8 +82,9 @@ inline void unwrap(Result<void>&&) {}
 }  // namespace rasupd
 
 /// Evaluates a Result; returns its error from the calling function or yields its value. Use it as a whole
-/// statement or as an initializer: `auto x = TRY(f());` The counter gives every use a name of its own, so that one may
-/// stand inside another.
+/// statement or as an initializer: `auto x = TRY(f());` Never inside braces or among the arguments of a call that also
+/// builds something: g++ does not destroy what was built when the statement expression returns. The counter gives
+/// every use a name of its own, so that `TRY(f(TRY(g())))` does not shadow.
 #define TRY(...) RASUPD_TRY_NAMED(__COUNTER__, __VA_ARGS__)
 #define RASUPD_TRY_NAMED(counter, ...) RASUPD_TRY_BODY(counter, __VA_ARGS__)
 #define RASUPD_TRY_BODY(counter, ...)                                                                 \

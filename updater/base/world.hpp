@@ -76,7 +76,7 @@ struct World {
   bool stopped() const { return stop.stop_requested(); }
   /// Error Cancelled once a stop was requested.
   Result<void> check_stop() const {
-    if (stopped()) return fail(Kind::Cancelled, "interrupted");
+    if (stopped()) return fail(Kind::Cancelled, "interrupted; nothing was changed");
     return {};
   }
 };

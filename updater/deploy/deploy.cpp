@@ -28,11 +28,17 @@ std::vector<std::string> next_order(const HostState& state, const std::string& f
 
 Result<DeployResult> stage(LockedHost::Body& body, const TreeRequest& tree, bool locked) {
   TRY(body.sysroot.stage(tree, locked));
-  TRY(body.reload());
-  if (!body.state.staged || body.state.deployments[*body.state.staged].checksum != tree.commit) {
-    return fail(Kind::Boot, "the staged deployment does not read back");
+  const auto read_back = [&]() -> Result<void> {
+    TRY(body.reload());
+    if (!body.state.staged || body.state.deployments[*body.state.staged].checksum != tree.commit) {
+      return fail(Kind::Boot, "the staged deployment does not read back");
+    }
+    return failpoint("stage-written");
+  };
+  if (auto done = read_back(); !done) {
+    done.error().changed = true;
+    return fail(std::move(done.error()));
   }
-  TRY(failpoint("stage-written"));
   DeployResult result;
   result.staged = true;
   return result;
@@ -85,7 +91,8 @@ Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree)
 Result<DeployResult> deploy_image(LockedHost& host, const NewDeployment& what) {
   LockedHost::Body& body = host.body();
   TRY(refuse_without_boot(body.state));
-  TreeRequest tree{what.stateroot, what.commit, make_origin(what), TRY(kargs_for(body, what))};
+  std::vector<std::string> kargs = TRY(kargs_for(body, what));
+  const TreeRequest tree{what.stateroot, what.commit, make_origin(what), std::move(kargs)};
   if (body.state.running) return stage(body, tree, what.locked);
   return deploy_now(body, tree);
 }

@@ -41,8 +41,14 @@ class Reader {
 
   Result<HostState> read() {
     state_.ostree = exists(path_join(sysroot_, "ostree/repo/config"));
-    if (!state_.ostree) return std::move(state_);
     directories_ = TRY(list_deployment_directories(sysroot_));
+    if (!state_.ostree) {
+      if (!directories_.empty()) {
+        state_.problems.push_back(path_join(sysroot_, "ostree/repo") +
+                                  " is missing or damaged, though there are deployments");
+      }
+      return std::move(state_);
+    }
     const boot::Menu menu = TRY(boot::read_menu(sysroot_));
     for (const std::string& problem : menu.problems) state_.problems.push_back(problem);
     for (const boot::Entry& entry : menu.entries) TRY(add_entry(entry));

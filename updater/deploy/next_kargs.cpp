@@ -29,22 +29,26 @@ Result<std::vector<std::string>> kargs_of_commit(LockedHost::Body& body, const s
   return read_kargs_d(scratch.path(), architecture);
 }
 
-std::string_view key_of(std::string_view argument) { return argument.substr(0, argument.find('=')); }
+std::string_view key_of(std::string_view argument) {
+  return argument.substr(0, argument.find('='));
+}
 
 bool has_key(const std::vector<std::string>& arguments, std::string_view key) {
-  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& a) { return key_of(a) == key; });
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [&](const std::string& a) { return key_of(a) == key; });
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> kargs_for(LockedHost::Body& body,
-                                           const NewDeployment& what) {
+Result<std::vector<std::string>> kargs_for(LockedHost::Body& body, const NewDeployment& what) {
   const std::string architecture = TRY(architecture_of(body, what.commit));
   const auto of_new = TRY(kargs_of_commit(body, what.commit, architecture));
   std::vector<std::string> result = of_new;
   if (const Deployment* current = body.state.current()) {
-    const auto of_old = TRY(read_kargs_d(body.path(current->directory), architecture));
-    result = merge_kargs(current->kargs, of_old, of_new);
+    // What the machine runs today must not be able to forbid every tomorrow.
+    auto of_old = read_kargs_d(body.path(current->directory), architecture);
+    if (!of_old) body.world.progress.note("warning: the current image's kargs.d: " + of_old.error().message);
+    result = merge_kargs(current->kargs, of_old.value_or(std::vector<std::string>{}), of_new);
   }
   for (const std::string& argument : what.add_kargs) {
     if (std::find(result.begin(), result.end(), argument) == result.end()) result.push_back(argument);

@@ -37,7 +37,8 @@ Result<std::vector<std::string>> switch_entries(LockedHost::Body& body,
     const auto restored = former.empty() ? Result<void>() : body.sysroot.write(former);
     error.message += restored ? "; the former boot order was restored"
                               : "; the former boot order could not be restored: " + restored.error().message;
-    error.changed = !restored;
+    for (const std::string& lost : body.bootloader->after_switch(before)) error.message += "; " + lost;
+    error.changed = !restored || (body.state.staged && !keeps_staged);
     return fail(std::move(error));
   }
   if (auto read = body.reload(); !read) warnings.push_back(read.error().message);

@@ -22,6 +22,9 @@ using List = std::unique_ptr<curl_slist, Deleter<curl_slist_free_all>>;
 
 /// The transfer is paused from here on; with one more of curl's buffers this stays below 1 MiB.
 constexpr std::size_t kPauseAt = 512 << 10;
+/// Slower than this for the whole stall time is a stall: a server that drips bytes must not hold the lock for
+/// days.
+constexpr long kLeastBytesPerSecond = 1024;
 constexpr long kCurlBuffer = 128 << 10;
 /// Registries send a few KiB; a server that sends more headers than this is not one.
 constexpr std::size_t kMaxHeaderBytes = 64 << 10;
@@ -203,7 +206,7 @@ bool HttpTransfer::Body::set_up() {
   curl_easy_setopt(h, CURLOPT_BUFFERSIZE, kCurlBuffer);
   curl_easy_setopt(h, CURLOPT_USERAGENT, "rasupd/" RASUPD_VERSION);
   curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, static_cast<long>(limits.connect.count()));
-  curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
   curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, static_cast<long>(limits.stall.count()));
   curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(h, CURLOPT_HEADERDATA, this);
@@ -228,7 +231,7 @@ bool HttpTransfer::Body::set_up() {
 tl::unexpected<Error> HttpTransfer::Body::failure(HttpFault what) {
   fault = what;
   done = true;
-  if (what == HttpFault::cancelled) return fail(Kind::Cancelled, "interrupted");
+  if (what == HttpFault::cancelled) return fail(Kind::Cancelled, "interrupted; nothing was changed");
   if (what == HttpFault::flood) return fail(Kind::Offline, "the server sent more than 64 KiB of headers");
   std::string text = error_text[0] != 0 ? error_text : curl_easy_strerror(code);
   if (what == HttpFault::stall)

@@ -94,7 +94,7 @@ class Gzip {
   }
 
   Result<std::size_t> decode(std::span<std::byte> out) {
-    if (at_ == end_ && state_->block_state != ISAL_BLOCK_FINISH) ended_ = !TRY(refill());
+    if (!ended_ && at_ == end_ && state_->block_state != ISAL_BLOCK_FINISH) ended_ = !TRY(refill());
     auto* start = reinterpret_cast<std::uint8_t*>(out.data());
     const auto room = static_cast<std::uint32_t>(std::min<std::size_t>(out.size(), 1u << 30));
     state_->next_in = reinterpret_cast<std::uint8_t*>(buffer_.data() + at_);

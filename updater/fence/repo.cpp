@@ -130,6 +130,10 @@ Result<void> Repo::set_ref(const std::string& ref, const std::optional<std::stri
 Result<PruneCount> Repo::prune(const std::vector<std::string>& kept) {
   OstreeRepo* repo = body_->repo.get();
   GError* error = nullptr;
+  // What is reachable must not change between the walk and the removal.
+  const std::unique_ptr<OstreeRepoAutoLock, Deleter<ostree_repo_auto_lock_cleanup>> lock(
+      ostree_repo_auto_lock_push(repo, OSTREE_REPO_LOCK_EXCLUSIVE, nullptr, &error));
+  if (!lock) return fail_gerror(error, "locking the repository");
   const Table reachable(ostree_repo_traverse_new_reachable());
   std::vector<std::string> commits = kept;
   for (const auto& [ref, commit] : TRY(list_refs(""))) commits.push_back(commit);

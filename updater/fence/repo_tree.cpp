@@ -64,7 +64,8 @@ Result<DirectoryIds> Repo::root(const std::string& commit) const {
   }
   const Variant owner(variant);
   // OSTREE_COMMIT_GVARIANT_FORMAT: "(a{sv}aya(say)sstayay)": the last two are the root.
-  return DirectoryIds{TRY(id_at(variant, 6)), TRY(id_at(variant, 7))};
+  const auto tree = TRY(id_at(variant, 6)), meta = TRY(id_at(variant, 7));
+  return DirectoryIds{tree, meta};
 }
 
 Result<DirectoryListing> Repo::list(const ObjectId& tree) const {
@@ -74,12 +75,13 @@ Result<DirectoryListing> Repo::list(const ObjectId& tree) const {
   DirectoryListing out;
   for (gsize i = 0; i < g_variant_n_children(files.get()); ++i) {
     const Variant item(g_variant_get_child_value(files.get(), i));
-    out.leaves.emplace_back(name_at(item.get()), TRY(id_at(item.get(), 1)));
+    const auto id = TRY(id_at(item.get(), 1));
+    out.leaves.emplace_back(name_at(item.get()), id);
   }
   for (gsize i = 0; i < g_variant_n_children(dirs.get()); ++i) {
     const Variant item(g_variant_get_child_value(dirs.get(), i));
-    out.directories.emplace_back(name_at(item.get()),
-                                 DirectoryIds{TRY(id_at(item.get(), 1)), TRY(id_at(item.get(), 2))});
+    const auto below = TRY(id_at(item.get(), 1)), meta = TRY(id_at(item.get(), 2));
+    out.directories.emplace_back(name_at(item.get()), DirectoryIds{below, meta});
   }
   return out;
 }

@@ -81,6 +81,18 @@ OstreeDeployment* Sysroot::Body::find(const std::string& directory) const {
   return nullptr;
 }
 
+std::vector<std::unique_ptr<OstreeDeployment, Unref>> Sysroot::Body::all() const {
+  std::vector<std::unique_ptr<OstreeDeployment, Unref>> out;
+  const auto add = [&out](OstreeDeployment* deployment) {
+    out.emplace_back(static_cast<OstreeDeployment*>(g_object_ref(deployment)));
+  };
+  const std::unique_ptr<GPtrArray, Deleter<g_ptr_array_unref>> list(
+      ostree_sysroot_get_deployments(sysroot.get()));
+  for (guint i = 0; i < list->len; ++i) add(static_cast<OstreeDeployment*>(list->pdata[i]));
+  for (const auto& deployment : fresh) add(deployment.get());
+  return out;
+}
+
 Sysroot::Sysroot(std::unique_ptr<Body> body) : body_(std::move(body)) {}
 Sysroot::~Sysroot() = default;
 Sysroot::Sysroot(Sysroot&&) noexcept = default;
@@ -171,7 +183,12 @@ Result<void> Sysroot::write(const std::vector<std::string>& directories) {
     return fail_gerror(error, "writing the boot entries");
   }
   if (staged && (directories.empty() || directories.front() != *staged)) drop_lock_file();
-  return reload();
+  // What the list no longer holds can still be named by a write that restores the former order.
+  auto former = body_->all();
+  auto read = reload();
+  body_->fresh = std::move(former);
+  if (!read) read.error().changed = true;
+  return read;
 }
 
 Result<void> Sysroot::set_pinned(const std::string& directory, bool pinned) {

@@ -20,7 +20,8 @@ struct Unref {
 
 struct Sysroot::Body {
   std::unique_ptr<OstreeSysroot, Unref> sysroot;
-  std::vector<std::unique_ptr<OstreeDeployment, Unref>> fresh;  ///< deployed, not yet among the entries
+  /// Deployed but not yet among the entries, or dropped from them by a write whose outcome may be taken back.
+  std::vector<std::unique_ptr<OstreeDeployment, Unref>> fresh;
   std::string path;
   bool locked = false;
   ~Body();
@@ -28,6 +29,8 @@ struct Sysroot::Body {
   std::string directory_of(OstreeDeployment* deployment) const;
   /// Of the loaded list or of `fresh`; null when there is none.
   OstreeDeployment* find(const std::string& directory) const;
+  /// References to all of them.
+  std::vector<std::unique_ptr<OstreeDeployment, Unref>> all() const;
 };
 
 /// Takes the error over. `kind` unless it is a lack of space.

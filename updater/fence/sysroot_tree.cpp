@@ -44,6 +44,10 @@ Strings to_strv(const std::vector<std::string>& words) {
 // Before 2023.8 the lock is a file that libostree's finalizer looks for; the path is its ABI with rpm-ostree.
 constexpr const char* kLockFile = "/run/ostree/staged-deployment-locked";
 
+bool has_lock_file() {
+  return ::access(kLockFile, F_OK) == 0;
+}
+
 Result<void> set_lock_file(bool locked) {
   if (!locked) {
     if (::unlink(kLockFile) != 0 && errno != ENOENT) return fail_errno(errno, kLockFile);
@@ -140,6 +144,7 @@ Result<void> Sysroot::stage(const TreeRequest& request, bool locked) {
 #if OSTREE_CHECK_VERSION(2023, 8)
   options.locked = locked;
 #else
+  const bool was_locked = has_lock_file();
   if (locked) TRY(set_lock_file(true));  // before, so that there is no moment without it
 #endif
   OstreeDeployment* made = nullptr;
@@ -147,13 +152,20 @@ Result<void> Sysroot::stage(const TreeRequest& request, bool locked) {
   if (!ostree_sysroot_stage_tree_with_options(
           body_->sysroot.get(), request.stateroot.c_str(), request.commit.c_str(), origin.get(),
           ostree_sysroot_get_booted_deployment(body_->sysroot.get()), &options, &made, nullptr, &error)) {
+#if !OSTREE_CHECK_VERSION(2023, 8)
+    // An earlier stage must not stay held back because a new one failed.
+    if (locked && !was_locked) (void)set_lock_file(false);
+#endif
     return fail_gerror(error, "staging " + request.commit.substr(0, 12));
   }
   g_object_unref(made);
+  Result<void> after;
 #if !OSTREE_CHECK_VERSION(2023, 8)
-  TRY(set_lock_file(locked));
+  after = set_lock_file(locked);
 #endif
-  return reload();
+  if (after) after = reload();
+  if (!after) after.error().changed = true;  // it is staged all the same
+  return after;
 }
 
 Result<void> Sysroot::set_staged_locked(bool locked) {

@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxXattrValue = 64 * 1024;
 /// A pax header could carry any number of attributes; the kernel lists at most 64 KiB of names.
 inline constexpr std::size_t kMaxXattrs = 256;
 /// Debian's whole archive unpacks to fewer; each entry costs about 200 bytes of memory.
-inline constexpr std::uint64_t kMaxEntries = 4'000'000;
+inline constexpr std::uint64_t kMaxEntries = 1'000'000;
 /// A path of more components would only serve to exhaust a recursion; PATH_MAX allows 2048 of "a/".
 inline constexpr std::size_t kMaxDepth = 256;
 

@@ -92,6 +92,8 @@ Result<std::vector<std::string>> LayerBuilder::settled_path(std::string_view wri
     path = std::move(*real);
   }
   path.push_back(name);
+  // Links can lead deeper than the name that was written.
+  if (path.size() > kMaxDepth) return fail(Kind::Untrusted, "nested too deeply");
   return path;
 }
 
@@ -101,6 +103,7 @@ Result<LayerBuilder::Place> LayerBuilder::place(const std::vector<std::string>& 
   for (std::size_t i = 0; i + 1 < path.size(); ++i) {
     Node* next = at->child(path[i]);
     if (!next) {
+      if (++entries_ > kMaxEntries) return fail(Kind::Untrusted, "more entries than any system has");
       Node made = Node::directory_of(TRY(meta_of({0, 0, S_IFDIR | 0755, {}})), true);
       next = &at->children->emplace(path[i], std::move(made)).first->second;
     }

@@ -1,10 +1,17 @@
 #include "install/install.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <optional>
 
 #include "base/failpoint.hpp"
 #include "base/files.hpp"
 #include "base/progress.hpp"
+#include "base/text.hpp"
 #include "image/platform.hpp"
 #include "install/root_directory.hpp"
 #include "source/source.hpp"
@@ -14,26 +21,50 @@
 namespace rasupd {
 namespace {
 
-Result<void> deploy_first(const World& world, const Settings& settings, const InstallRequest& request,
-                          Source& source, const Candidate& candidate, UpgradeReport& report) {
-  TRY(init_sysroot(world, request.stateroot));
+/// Where an image is imported before anything that ROOT holds is touched: on ROOT's own file system, so that
+/// moving the repository into place is one rename.
+constexpr const char* kStaging = ".rasupd-install";
+
+/// The import beside what is there. Leaves ROOT/.rasupd-install/ostree with the image's commit, which it
+/// returns.
+Result<std::string> import_beside(const World& world, const Settings& settings, const InstallRequest& request,
+                                  Source& source, const Candidate& candidate, UpgradeReport& report) {
+  World beside = world;
+  beside.sysroot = path_join(world.sysroot, kStaging);
+  TRY(init_sysroot(beside, request.stateroot));
   TRY(failpoint("lock"));
-  LockedHost host = TRY(LockedHost::lock(world));
-  Repo repo = TRY(Repo::open(path_join(world.sysroot, "ostree/repo")));
+  LockedHost host = TRY(LockedHost::lock(beside));
+  Repo repo = TRY(Repo::open(path_join(beside.sysroot, "ostree/repo")));
   const ImportPlan plan = TRY(plan_import(repo, candidate.image.manifest, candidate.config.config));
   report.layers_needed = plan.needed;
   report.layers_present = plan.present;
   report.bytes_needed = plan.bytes_needed;
-  const Imported imported = TRY(import_candidate(world, settings, source, repo, host, candidate, plan));
+  const Imported imported = TRY(import_candidate(beside, settings, source, repo, host, candidate, plan));
   report.bytes_fetched = source.bytes_fetched();
-  Steps steps(world.progress, "staging", "Deploying", {"unpacking /var", "deploying"});
-  steps.begin(0);
-  TRY(unpack_var(repo, imported.commit,
-                 path_join(world.sysroot, "ostree/deploy/" + request.stateroot + "/var")));
   TRY(world.check_stop());
   TRY(failpoint("stage"));
+  return imported.commit;
+}
+
+/// The repository from beside into its place; what else the staging directory holds goes.
+Result<void> move_into_place(const std::string& root) {
+  const std::string from = path_join(root, std::string(kStaging) + "/ostree"), to = path_join(root, "ostree");
+  if (::rename(from.c_str(), to.c_str()) != 0) return fail_errno(errno, "moving the repository to " + to);
+  return remove_tree(root, kStaging);
+}
+
+/// From here on the old content is gone.
+Result<void> deploy_first(const World& world, const InstallRequest& request, const Candidate& candidate,
+                          const std::string& commit, UpgradeReport& report) {
+  TRY(move_into_place(world.sysroot));
+  TRY(init_sysroot(world, request.stateroot));
+  LockedHost host = TRY(LockedHost::lock(world));
+  const Repo repo = TRY(Repo::open(path_join(world.sysroot, "ostree/repo")));
+  Steps steps(world.progress, "staging", "Deploying", {"unpacking /var", "deploying"});
+  steps.begin(0);
+  TRY(unpack_var(repo, commit, path_join(world.sysroot, "ostree/deploy/" + request.stateroot + "/var")));
   steps.begin(1);
-  NewDeployment next = deployment_of(candidate, request.image, imported.commit, request.stateroot);
+  NewDeployment next = deployment_of(candidate, request.image, commit, request.stateroot);
   next.add_kargs = request.kargs;
   DeployResult deployed = TRY(deploy_image(host, next));
   for (std::string& warning : deployed.warnings) report.warnings.push_back(std::move(warning));
@@ -41,10 +72,89 @@ Result<void> deploy_first(const World& world, const Settings& settings, const In
   return {};
 }
 
+std::string real_path(const std::string& path) {
+  std::error_code ignored;
+  const auto real = std::filesystem::weakly_canonical(path, ignored);
+  return ignored ? path : real.string();
+}
+
+/// Names that would leave their place, or do not survive in a boot entry, are refused before anything is
+/// asked.
+Result<void> check_request(const InstallRequest& request) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  };
+  const std::string& name = request.stateroot;
+  if (name.empty() || name.front() == '.' || name.size() > 64 ||
+      !std::all_of(name.begin(), name.end(), plain)) {
+    return fail(Kind::Usage, "--stateroot \"" + printable(name) +
+                                 "\": a name of letters, digits, '-', '_' and '.' is needed");
+  }
+  for (const std::string& argument : request.kargs) {
+    const bool odd = std::any_of(argument.begin(), argument.end(),
+                                 [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+    if (argument.empty() || odd)
+      return fail(Kind::Usage, "--karg \"" + printable(argument) + "\" is no kernel argument");
+  }
+  return {};
+}
+
+/// The running system, or the place the image itself lies in, is never emptied.
+Result<void> refuse_dangerous_root(const std::string& root, const InstallRequest& request) {
+  const std::string real = real_path(root);
+  struct stat given {
+  }, running{};
+  const bool same = ::stat(root.c_str(), &given) == 0 && ::stat("/", &running) == 0 &&
+                    given.st_dev == running.st_dev && given.st_ino == running.st_ino;
+  if (same || real == "/") return fail(Kind::Usage, root + " is the running system", "name another ROOT");
+  if (request.image.transport == Transport::registry || !request.replace) return {};
+  if ((real_path(request.image.path) + "/").starts_with(real + "/")) {
+    return fail(Kind::Usage, "the image lies in " + root + ", which --replace would empty",
+                "move it elsewhere");
+  }
+  return {};
+}
+
+/// Empties a ROOT that holds something; a sysroot there must not be in use.
+Result<void> replace_root(const World& world) {
+  std::optional<LockedHost> in_use;
+  if (exists(path_join(world.sysroot, "ostree/repo"))) {
+    auto locked = LockedHost::lock(world);
+    if (!locked && locked.error().kind == Kind::Busy) return fail(std::move(locked.error()));
+    if (locked) in_use = std::move(*locked);  // a damaged one cannot be loaded, and is what --replace is for
+  }
+  auto emptied = empty_root(world.sysroot, kStaging);
+  if (emptied) emptied = clear_boot(world.sysroot);
+  if (!emptied) emptied.error().changed = true;
+  return emptied;
+}
+
+/// Steps from the import to the first boot entry. `replaced` turns true once old content is gone.
+Result<void> install_there(const World& world, const Settings& settings, const InstallRequest& request,
+                           Source& source, const Candidate& candidate, UpgradeReport& report, bool empty,
+                           bool& replaced) {
+  TRY(remove_tree(world.sysroot, kStaging));  // what an interrupted installation left
+  const std::string commit = TRY(import_beside(world, settings, request, source, candidate, report));
+  if (!empty) {
+    replaced = true;
+    TRY(replace_root(world));
+  }
+  return deploy_first(world, request, candidate, commit, report);
+}
+
+/// Only what this run made is taken away again.
+void undo(const World& world, bool everything, bool made) {
+  auto done = everything ? empty_root(world.sysroot) : remove_tree(world.sysroot, kStaging);
+  if (!done) world.progress.note("warning: " + done.error().message);
+  if (made) ::rmdir(world.sysroot.c_str());
+}
+
 }  // namespace
 
 Result<UpgradeReport> install_to_filesystem(const World& world, const Settings& settings,
                                             const InstallRequest& request) {
+  TRY(check_request(request));
+  TRY(refuse_dangerous_root(world.sysroot, request));
   const bool empty = TRY(root_is_empty(world.sysroot));
   if (!empty && !request.replace) {
     return fail(Kind::Usage, world.sysroot + " is not empty", "--replace removes what is there");
@@ -62,23 +172,23 @@ Result<UpgradeReport> install_to_filesystem(const World& world, const Settings& 
   report.architecture = candidate.config.config.architecture;
   report.trust = candidate.trust;
 
-  if (!empty) TRY(empty_root(world.sysroot));
   const bool made = !exists(world.sysroot);
   if (made) TRY(make_directories(world.sysroot));
-  if (auto done = deploy_first(world, settings, request, source, candidate, report); !done) {
-    if (auto emptied = empty_root(world.sysroot); !emptied)
-      world.progress.note("warning: " + emptied.error().message);
-    if (made) ::rmdir(world.sysroot.c_str());
-    done.error().changed = !empty;
+  const Fd claim = TRY(claim_root(world.sysroot));
+  if (!made && TRY(root_is_empty(world.sysroot)) != empty) {
+    return fail(Kind::Busy, world.sysroot + " was empty a moment ago", "another installation went there");
+  }
+  bool replaced = false;
+  auto done = install_there(world, settings, request, source, candidate, report, empty, replaced);
+  if (!done) {
+    if (replaced && done.error().kind == Kind::Busy) replaced = false;  // in use: nothing was removed
+    undo(world, empty || replaced, made);
+    done.error().changed = replaced;
+    if (replaced) done.error().message += "; what ROOT held is gone";
     return fail(std::move(done.error()));
   }
   report.changed = true;
   const std::string state = state_directory(world.sysroot, false, request.stateroot);
-  // A first installation is never on trial: what was chosen here is the floor.
-  if (!report.version.empty()) {
-    auto written = write_floor(state, floor_key(request.image), report.version);
-    if (!written) report.warnings.push_back(written.error().message);
-  }
   record_attempt(world, state, "install", report.digest, true, nullptr);
   return report;
 }

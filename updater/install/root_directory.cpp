@@ -3,9 +3,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <vector>
@@ -42,19 +46,42 @@ void clear_immutable(int fd) {
   ::ioctl(fd, FS_IOC_SETFLAGS, &flags);
 }
 
-Result<void> remove_beneath(int dirfd, dev_t device, bool top) {
+Fd open_on_this_mount(int dirfd, const std::string& name) {
+  struct open_how how {};
+  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS;
+  const long fd = ::syscall(SYS_openat2, dirfd, name.c_str(), &how, sizeof how);
+  if (fd >= 0 || errno != ENOSYS) return Fd(static_cast<int>(fd));
+  return Fd(::openat(dirfd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// EBUSY is a file that something is mounted on: it stays.
+Result<void> remove_file(int dirfd, const std::string& name) {
+  if (::unlinkat(dirfd, name.c_str(), 0) == 0 || errno == EBUSY) return {};
+  if (errno == EPERM) {
+    if (Fd file(::openat(dirfd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)); file) {
+      clear_immutable(file.get());
+    }
+    if (::unlinkat(dirfd, name.c_str(), 0) == 0) return {};
+  }
+  return fail_errno(errno, "removing " + name);
+}
+
+Result<void> remove_beneath(int dirfd, dev_t device, const std::vector<std::string>& keep) {
   clear_immutable(dirfd);
   for (const std::string& name : TRY(names_in(dirfd))) {
-    if (top && name == "lost+found") continue;
+    if (std::find(keep.begin(), keep.end(), name) != keep.end()) continue;
     dev_t entry_device = device;
     if (!is_directory(dirfd, name.c_str(), entry_device)) {
-      if (::unlinkat(dirfd, name.c_str(), 0) != 0) return fail_errno(errno, "removing " + name);
+      TRY(remove_file(dirfd, name));
       continue;
     }
-    Fd child(::openat(dirfd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    Fd child = open_on_this_mount(dirfd, name);
+    // A mount point stays, and so does what is mounted there: also a bind mount of this very file system.
+    if (!child && errno == EXDEV) continue;
     if (!child) return fail_errno(errno, "opening " + name);
-    if (entry_device != device) continue;  // a mount point stays, and so does what is mounted there
-    TRY(remove_beneath(child.get(), device, false));
+    if (entry_device != device) continue;
+    TRY(remove_beneath(child.get(), device, {}));
     if (::unlinkat(dirfd, name.c_str(), AT_REMOVEDIR) != 0 && errno != EBUSY && errno != ENOTEMPTY) {
       return fail_errno(errno, "removing " + name);
     }
@@ -87,7 +114,7 @@ Result<bool> root_is_empty(const std::string& root) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno(errno, root);
   for (const std::string& name : TRY(names_in(fd.get()))) {
-    if (name == "lost+found") continue;
+    if (name == "lost+found" || name == ".rasupd-install") continue;
     dev_t device = info.st_dev;
     if (!is_directory(fd.get(), name.c_str(), device)) return false;
     if (device == info.st_dev) return false;
@@ -95,11 +122,38 @@ Result<bool> root_is_empty(const std::string& root) {
   return true;
 }
 
-Result<void> empty_root(const std::string& root) {
+Result<Fd> claim_root(const std::string& root) {
+  Fd fd = TRY(open_root(root));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    return fail(Kind::Busy, "another installation into " + root + " is running", "wait for it, or end it");
+  }
+  return fd;
+}
+
+Result<void> empty_root(const std::string& root, const std::string& keep) {
   Fd fd = TRY(open_root(root));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno(errno, root);
-  return remove_beneath(fd.get(), info.st_dev, true);
+  return remove_beneath(fd.get(), info.st_dev, {"lost+found", keep});
+}
+
+Result<void> remove_tree(const std::string& root, const std::string& name) {
+  Fd fd = TRY(open_root(root));
+  struct stat info {};
+  if (::fstatat(fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  if (!S_ISDIR(info.st_mode)) return remove_file(fd.get(), name);
+  const Fd inside = open_on_this_mount(fd.get(), name);
+  if (!inside) return fail_errno(errno, "opening " + name);
+  TRY(remove_beneath(inside.get(), info.st_dev, {}));
+  if (::unlinkat(fd.get(), name.c_str(), AT_REMOVEDIR) != 0) return fail_errno(errno, "removing " + name);
+  return {};
+}
+
+Result<void> clear_boot(const std::string& root) {
+  const std::string boot = path_join(root, "boot");
+  if (!exists(boot)) return {};
+  for (const char* name : {"loader", "loader.0", "loader.1", "ostree"}) TRY(remove_tree(boot, name));
+  return {};
 }
 
 }  // namespace rasupd

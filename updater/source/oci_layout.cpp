@@ -187,7 +187,8 @@ Result<Reader> OciLayout::blob(const Descriptor& descriptor) {
 
 Result<OciLayout> open_oci_directory(const World& world, const Reference& reference) {
   if (!exists(reference.path)) return fail(Kind::NotFound, reference.path + ": no such directory");
-  auto root = std::make_shared<Fd>(TRY(open_directory(reference.path)));
+  Fd directory = TRY(open_directory(reference.path));
+  const auto root = std::make_shared<Fd>(std::move(directory));
   return OciLayout::open(world, reference, [root, base = reference.path](const std::string& path) {
     return open_in(*root, base, path);
   });

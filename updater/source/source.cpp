@@ -55,19 +55,24 @@ Source::~Source() = default;
 Source::Source(Source&&) noexcept = default;
 Source& Source::operator=(Source&&) noexcept = default;
 
+Result<Source> Source::with_layout(const Reference& reference, Result<OciLayout> opened) {
+  OciLayout layout = TRY(std::move(opened));
+  return Source(std::make_unique<Body>(Body{reference, std::move(layout)}));
+}
+
 Result<Source> Source::open(const World& world, const Reference& reference, const Settings& settings) {
   switch (reference.transport) {
     case Transport::oci:
-      return Source(std::make_unique<Body>(Body{reference, TRY(open_oci_directory(world, reference))}));
+      return with_layout(reference, open_oci_directory(world, reference));
     case Transport::oci_archive:
-      return Source(std::make_unique<Body>(Body{reference, TRY(open_oci_archive(world, reference))}));
+      return with_layout(reference, open_oci_archive(world, reference));
     case Transport::registry:
       break;
   }
   const auto registries = TRY(Registries::load(world.config_root));
   const auto endpoints = TRY(registries.endpoints(reference));
-  return Source(
-      std::make_unique<Body>(Body{reference, TRY(Registry::open(world, endpoints.back(), settings))}));
+  auto registry = TRY(Registry::open(world, endpoints.back(), settings));
+  return Source(std::make_unique<Body>(Body{reference, std::move(registry)}));
 }
 
 Result<Document> Source::resolve() {

@@ -21,6 +21,7 @@
 namespace rasupd {
 
 struct Settings;
+class OciLayout;
 
 /// A manifest's bytes as received. Verify before parsing.
 struct Document {
@@ -60,6 +61,7 @@ class Source {
 
  private:
   explicit Source(std::unique_ptr<Body> body);
+  static Result<Source> with_layout(const Reference& reference, Result<OciLayout> opened);
   std::unique_ptr<Body> body_;
 };
 

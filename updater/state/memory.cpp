@@ -42,9 +42,11 @@ Result<void> write_state(const std::string& directory, const char* file, const c
 Result<std::vector<Held>> read_held(const std::string& directory) {
   std::vector<Held> list;
   for (const Json& item : TRY(read_state(directory, "held", "held", Json::array()))) {
-    list.push_back({TRY(json_string(item, "digest", "held", Kind::Failed)),
-                    TRY(json_string(item, "reason", "held", Kind::Failed)),
-                    TRY(json_string(item, "since", "held", Kind::Failed))});
+    Held held;
+    held.digest = TRY(json_string(item, "digest", "held", Kind::Failed));
+    held.reason = TRY(json_string(item, "reason", "held", Kind::Failed));
+    held.since = TRY(json_string(item, "since", "held", Kind::Failed));
+    list.push_back(std::move(held));
   }
   return list;
 }

@@ -76,7 +76,8 @@ Result<FoundPolicy> find_policy(const std::string& config_root) {
     const std::string path = path_join(config_root, name);
     const auto text = TRY(read_file(path, kMaxPolicy, Kind::Config));
     if (!text) continue;
-    return FoundPolicy{path, TRY(policy::parse_policy(*text, path)), {}};
+    policy::PolicyFile file = TRY(policy::parse_policy(*text, path));
+    return FoundPolicy{path, std::move(file), {}};
   }
   return fail(Kind::Untrusted, "there is no signature policy, so nothing can be trusted",
               fmt::format("write {} (containers-policy.json(5)) naming the key your images are signed with",

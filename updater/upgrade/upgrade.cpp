@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "image/platform.hpp"
 #include "policy/hold.hpp"
+#include "policy/version.hpp"
 #include "state/state_dir.hpp"
 #include "upgrade/attempt.hpp"
 
@@ -35,6 +36,9 @@ Reference with_tag(Reference reference, const std::string& tag) {
 Result<void> know_the_host(Run& run) {
   run.host = TRY(read_host(run.world));
   const Deployment* current = run.host.current();
+  if (!current && !run.host.problems.empty()) {
+    return fail(Kind::Boot, join(run.host.problems, "; "), "mend this first: nothing was changed");
+  }
   if (!current) {
     return fail(Kind::Boot, fmt::format("{}: no deployment to upgrade", run.world.sysroot),
                 "a first installation is `rasupd install to-filesystem IMAGE ROOT`");
@@ -84,6 +88,17 @@ bool is_current(const Run& run, const std::string& digest) {
   return same(*current) && !run.host.rollback_queued;
 }
 
+/// The lowest version to take. Where nobody boots nothing is ever marked good: what is the default there is
+/// its own verdict (ADR 0004).
+Result<std::optional<std::string>> floor_of(const Run& run) {
+  auto floor = TRY(read_floor(run.state_dir, floor_key(run.tracked)));
+  const Deployment& current = *run.host.current();
+  if (run.host.running || current.version.empty() || !current.image) return floor;
+  if (floor_key(*current.image) != floor_key(run.tracked)) return floor;
+  if (!floor || policy::compare_versions(current.version, *floor) > 0) floor = current.version;
+  return floor;
+}
+
 /// Step 6, the machine's own memory: held digests and the version floor.
 Result<void> may_it_be_taken(Run& run) {
   policy::HoldFacts facts;
@@ -93,7 +108,7 @@ Result<void> may_it_be_taken(Run& run) {
     facts.held_digests.push_back(held.digest);
     facts.held_reasons.push_back(held.reason);
   }
-  facts.floor = TRY(read_floor(run.state_dir, floor_key(run.tracked)));
+  facts.floor = TRY(floor_of(run));
   facts.retry_held = run.request.retry_held;
   facts.allow_downgrade = run.request.allow_downgrade;
   for (std::string& warning : TRY(policy::may_take(facts))) run.report.warnings.push_back(std::move(warning));
@@ -106,12 +121,9 @@ void describe_plan(UpgradeReport& report, const ImportPlan& plan) {
   report.bytes_needed = plan.bytes_needed;
 }
 
-Result<void> forget_hold(Run& run) {
+/// What the machine remembers of an image it has taken. The image stays taken when this cannot be written.
+Result<void> remember_taken(const Run& run) {
   TRY(lift(run.state_dir, run.report.digest));
-  // Without a trial nobody will mark this version good later: taking it is the verdict (ADR 0004).
-  if (!run.host.running && !run.report.version.empty()) {
-    TRY(write_floor(run.state_dir, floor_key(run.tracked), run.report.version));
-  }
   return {};
 }
 
@@ -154,6 +166,7 @@ Result<void> carry_out(Run& run, Source& source, const Candidate& candidate) {
   run.report.locked = deployed.staged && next.locked;
   run.report.etc_notes = std::move(deployed.notes);
   for (std::string& warning : deployed.warnings) run.report.warnings.push_back(std::move(warning));
+  if (auto done = remember_taken(run); !done) run.report.warnings.push_back(done.error().message);
   steps.begin(2);
   if (auto done = host.reload(); !done) run.report.warnings.push_back(done.error().message);
   run.host = host.state();
@@ -166,11 +179,16 @@ Result<void> carry_out(Run& run, Source& source, const Candidate& candidate) {
 Result<void> converge_lock(Run& run, bool locked) {
   if (!run.host.staged || run.host.deployments[*run.host.staged].locked == locked) return {};
   LockedHost host = TRY(LockedHost::lock(run.world));
+  const HostState& now = host.state();
+  if (!now.staged ||
+      now.deployments[*now.staged].checksum != run.host.deployments[*run.host.staged].checksum) {
+    return fail(Kind::Busy, "what is staged changed meanwhile", "run it again");
+  }
   TRY(set_staged_locked(host, locked));
-  TRY(host.reload());
-  run.host = host.state();
   run.report.locked = locked;
   run.report.changed = true;
+  TRY(host.reload());
+  run.host = host.state();
   return {};
 }
 
@@ -186,6 +204,9 @@ Result<void> unlock_downloaded(Run& run) {
       run.request.digest->str() != staged.index_digest) {
     return fail(Kind::Untrusted,
                 fmt::format("staged is {}, not {}", staged.manifest_digest, run.request.digest->str()));
+  }
+  if (staged.image != run.tracked) {
+    return fail(Kind::Untrusted, fmt::format("what is staged is not an image of {}", run.tracked.str()));
   }
   return converge_lock(run, false);
 }
@@ -231,8 +252,7 @@ Result<void> transact(Run& run) {
   const Repo repo = TRY(Repo::open(path_join(run.world.sysroot, "ostree/repo")));
   describe_plan(run.report, TRY(plan_import(repo, candidate.image.manifest, candidate.config.config)));
   if (run.request.check) return {};
-  TRY(carry_out(run, source, candidate));
-  return forget_hold(run);
+  return carry_out(run, source, candidate);
 }
 
 }  // namespace
@@ -244,14 +264,18 @@ Result<UpgradeReport> upgrade(const World& world, const Settings& settings, cons
   if (!request.check) {
     record_attempt(world, run.state_dir, request.verb, run.report.digest, run.report.changed,
                    done ? nullptr : &done.error());
-    refresh_reboot_required(world, run.host);
+    // Another run may have staged meanwhile: what is true is on the disk.
+    if (auto now = read_host(world)) refresh_reboot_required(world, *now);
   }
   if (!done) {
     done.error().changed |= run.report.changed;
     return fail(std::move(done.error()));
   }
   if (request.apply && run.host.staged) {
-    TRY(request_reboot(world));
+    if (auto asked = request_reboot(world); !asked) {
+      asked.error().changed = run.report.changed;
+      return fail(std::move(asked.error()));
+    }
     run.report.rebooting = true;
   }
   return std::move(run.report);

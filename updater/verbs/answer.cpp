@@ -14,6 +14,7 @@ Result<Reference> reference_argument(const std::string& text, const std::string&
   const auto path = std::filesystem::absolute(reference.path, error).lexically_normal();
   if (error) return fail(Kind::Usage, reference.path + ": " + error.message());
   reference.path = path.string();
+  while (reference.path.size() > 1 && reference.path.back() == '/') reference.path.pop_back();
   return reference;
 }
 

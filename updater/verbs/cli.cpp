@@ -1,11 +1,14 @@
 #include "verbs/cli.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -71,9 +74,10 @@ std::unique_ptr<Progress> choose_progress(const Globals& globals) {
   return combined_progress(std::move(parts));
 }
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+/// False when standard output did not take it: a full disk, a closed descriptor.
+bool print(const std::string& text) {
+  const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  return std::fflush(stdout) == 0 && whole;
 }
 
 void print_error(const Error& error) {
@@ -102,10 +106,60 @@ int finish(const Globals& globals, const Selected& selected, const Result<Answer
   }
   progress.result(document);
   const bool json = globals.json || (outcome && outcome->json);
-  if (json) print(document + "\n");
-  if (!json && outcome) print(outcome->human);
+  bool told = true;
+  if (json) told = print(document + "\n");
+  if (!json && outcome) told = print(outcome->human);
   if (!outcome && !(json && globals.quiet)) print_error(outcome.error());
-  return code;
+  if (told || !outcome) return code;
+  print_error({Kind::Failed, "the answer could not be written to standard output",
+               outcome->changed ? "what was asked for is done all the same" : ""});
+  return static_cast<int>(Kind::Failed);
+}
+
+/// Answers are named after all the words of their verb.
+std::string kind_of(const CLI::App& app) {
+  std::string words;
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    bool upper = true;
+    for (const char c : at->get_name()) {
+      if (c != '-') words += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+      upper = c == '-';
+    }
+  }
+  return (words.empty() ? "Usage" : words) + "Result";
+}
+
+/// The first word that is neither an option nor an option's value: what was meant as a verb.
+std::string meant_verb(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool takes_value =
+        word == "--sysroot" || word == "--config-root" || word == "--progress" || word == "--progress-fd";
+    if (takes_value) ++i;
+    if (!word.starts_with("-")) return word;
+  }
+  return "";
+}
+
+/// Places that must exist before any verb looks there.
+Result<void> check_globals(const Globals& globals, bool install) {
+  const auto is_directory = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(path, ignored);
+  };
+  if (!install && !is_directory(globals.sysroot)) {
+    return fail(Kind::Usage, "--sysroot \"" + globals.sysroot + "\" is not a directory");
+  }
+  if (!is_directory(globals.config_root)) {
+    return fail(Kind::Usage, "--config-root \"" + globals.config_root + "\" is not a directory");
+  }
+  if (globals.progress_fd >= 0 && ::fcntl(globals.progress_fd, F_GETFD) < 0) {
+    return fail(Kind::Usage,
+                fmt::format("--progress-fd {}: that descriptor is not open", globals.progress_fd));
+  }
+  return {};
 }
 
 }  // namespace
@@ -125,9 +179,16 @@ int run_program(const std::vector<std::string>& arguments, std::stop_token stop,
     return app.exit(request);  // --help, --version
   } catch (const CLI::ParseError& problem) {
     const bool json = std::count(arguments.begin(), arguments.end(), "--json") > 0;
-    return usage_error(globals, json, selected.kind, problem.what());
+    std::string message = problem.what();
+    if (app.get_subcommands().empty() && !meant_verb(arguments).empty()) {
+      message = "unknown verb \"" + meant_verb(arguments) + "\"";
+    }
+    return usage_error(globals, json, kind_of(app), message);
   }
   if (!selected.sysroot.empty()) globals.sysroot = selected.sysroot;
+  if (auto checked = check_globals(globals, !selected.sysroot.empty()); !checked) {
+    return usage_error(globals, false, selected.kind, checked.error().message);
+  }
   const auto progress = choose_progress(globals);
   SystemClock clock;
   SystemRunner runner(stop);

@@ -55,12 +55,13 @@ Result<Answer> run_inspect(const World& world, const Options& options) {
   std::uint64_t total = 0;
   const Json layers = layers_json(looked.image.manifest, total);
   const std::string version = image_version(looked.image.manifest, config.config);
+  const std::int64_t created = image_timestamp(looked.image.manifest, config.config);
   const bool bootable = check_bootable_label(config.config).has_value();
   looked.fields.update({{"verification", "unverified"},
                         {"architecture", config.config.architecture},
                         {"os", config.config.os},
                         {"version", version.empty() ? Json(nullptr) : Json(version)},
-                        {"created", rfc3339(image_timestamp(looked.image.manifest, config.config))},
+                        {"created", created > 0 ? Json(rfc3339(created)) : Json(nullptr)},
                         {"labels", config.config.labels},
                         {"bootable", bootable},
                         {"layers", layers},

@@ -12,14 +12,29 @@
 namespace rasupd {
 namespace {
 
-Result<Answer> run(const World& world) {
-  LockedHost host = TRY(LockedHost::lock(world));
-  const auto removed = TRY(clean_deployments(host, false));
+Result<Pruned> prune_repository(const World& world, LockedHost& host) {
   TRY(host.reload());
   Repo repo = TRY(Repo::open(path_join(world.sysroot, "ostree/repo")));
   std::vector<std::string> kept;
   for (const Deployment& deployment : host.state().deployments) kept.push_back(deployment.checksum);
-  const Pruned pruned = TRY(prune_images(repo, kept, false));
+  return prune_images(repo, kept, false);
+}
+
+Result<Answer> run(const World& world) {
+  LockedHost host = TRY(LockedHost::lock(world));
+  auto cleaned = clean_deployments(host, false);
+  if (!cleaned && cleaned.error().kind == Kind::NoSpace) {
+    // A full disk has no room for new boot entries: what no deployment needs goes first.
+    TRY(prune_repository(world, host));
+    cleaned = clean_deployments(host, false);
+  }
+  const auto removed = TRY(std::move(cleaned));
+  auto outcome = prune_repository(world, host);
+  if (!outcome) {
+    outcome.error().changed = !removed.empty();
+    return fail(std::move(outcome.error()));
+  }
+  const Pruned pruned = *outcome;
   Json list = Json::array();
   for (const Deployment& d : removed) list.push_back({{"checksum", d.checksum}, {"serial", d.serial}});
   Answer answer;

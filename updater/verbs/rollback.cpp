@@ -25,9 +25,11 @@ std::string told(const char* what, const Deployment& d) {
                      d.version.empty() ? "" : "  (version " + d.version + ")", d.manifest_digest);
 }
 
-/// The machine's memory of it: what was left is held, what was chosen is not (contract, section 6).
-Result<void> remember(const World& world, const std::string& state_dir, const RollbackResult& result) {
-  if (result.left && !result.left->manifest_digest.empty() &&
+/// The machine's memory of it: what was left is held, what was chosen is not (contract, section 6). Taking a
+/// queued rollback back leaves nothing: the older deployment did not even run.
+Result<void> remember(const World& world, const std::string& state_dir, const RollbackResult& result,
+                      bool undone) {
+  if (!undone && result.left && !result.left->manifest_digest.empty() &&
       result.left->manifest_digest != result.next.manifest_digest) {
     const std::string now = rfc3339(std::chrono::system_clock::to_time_t(world.clock.now()));
     TRY(hold(state_dir, {result.left->manifest_digest, "rolled-back", now}));
@@ -36,27 +38,31 @@ Result<void> remember(const World& world, const std::string& state_dir, const Ro
   return {};
 }
 
-Result<RollbackResult> go_back(const World& world, std::string& state_dir, bool apply) {
+Result<RollbackResult> go_back(const World& world, std::string& state_dir, bool apply,
+                               std::vector<std::string>& warnings) {
   HostState host = TRY(read_host(world));
-  state_dir = state_directory_of(world, host);
+  if (host.current()) state_dir = state_directory_of(world, host);
   if (apply) TRY(require_running(host, "--apply"));
+  if (!host.rollback && !host.problems.empty()) {
+    return fail(Kind::Boot, join(host.problems, "; "), "mend this first: nothing was changed");
+  }
   if (!host.rollback) {
     return fail(Kind::Boot, "there is no other deployment to go back to", "`rasupd status` lists them");
   }
   LockedHost locked = TRY(LockedHost::lock(world));
   RollbackResult result = TRY(rollback(locked));
-  if (auto done = remember(world, state_dir, result); !done) {
-    done.error().changed = true;
-    return fail(std::move(done.error()));
+  // The entries are switched: what fails from here on cannot undo that and must not look as if it had.
+  if (auto done = remember(world, state_dir, result, host.rollback_queued); !done) {
+    warnings.push_back("what was left is not held: " + done.error().message);
   }
-  TRY(locked.reload());
-  refresh_reboot_required(world, locked.state());
+  if (auto now = read_host(world)) refresh_reboot_required(world, *now);
   return result;
 }
 
 Result<Answer> run(const World& world, bool apply) {
   std::string state_dir;
-  auto result = go_back(world, state_dir, apply);
+  std::vector<std::string> warnings;
+  auto result = go_back(world, state_dir, apply, warnings);
   if (!state_dir.empty()) {
     record_attempt(world, state_dir, "rollback", result ? result->next.manifest_digest : "",
                    result.has_value(), result ? nullptr : &result.error());
@@ -64,7 +70,9 @@ Result<Answer> run(const World& world, bool apply) {
   TRY(result);
   Answer answer;
   answer.changed = true;
-  answer.fields = std::make_shared<Json>(Json{{"next", named(result->next)}, {"rebooting", apply}});
+  answer.fields = std::make_shared<Json>(
+      Json{{"next", named(result->next)}, {"rebooting", apply}, {"warnings", warnings}});
+  for (const std::string& warning : warnings) world.progress.note("warning: " + warning);
   (*answer.fields)["droppedStaged"] = result->dropped_staged ? named(*result->dropped_staged) : Json(nullptr);
   answer.human = told("Next boot", result->next);
   if (result->dropped_staged)

@@ -19,7 +19,10 @@ Result<Answer> run_unstage(const World& world) {
   LockedHost host = TRY(LockedHost::lock(world));
   Answer answer;
   answer.changed = TRY(unstage(host));
-  TRY(host.reload());
+  if (auto read = host.reload(); !read) {
+    read.error().changed = answer.changed;
+    return fail(std::move(read.error()));
+  }
   refresh_reboot_required(world, host.state());
   answer.human = answer.changed ? "The staged deployment was dropped.\n" : "Nothing is staged.\n";
   return answer;
@@ -82,7 +85,9 @@ void add_pin(CLI::App& app, Selected& selected) {
                         : app.add_subcommand("unpin", "Release deployment N");
     verb->fallthrough();
     auto index = std::make_shared<std::size_t>(0);
-    verb->add_option("N", *index, "Number of the deployment in `rasupd status`")->required();
+    verb->add_option("N", *index, "Number of the deployment in `rasupd status`")
+        ->required()
+        ->check(CLI::NonNegativeNumber);
     verb->callback([index, pinned, &selected] {
       selected.kind = pinned ? "PinResult" : "UnpinResult";
       selected.run = [index, pinned](const World& world) { return run_pin(world, *index, pinned); };
