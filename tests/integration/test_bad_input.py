@@ -358,7 +358,7 @@ class Interrupted(WorldCase):
 
     UPGRADE_STEPS = (
         "resolve", "trust", "suitable", "plan", "lock", "import", "import-layer", "import-merge", "import-commit", "etc", "stage",
-        "deploy-checkout", "deploy-etc", "deploy-entries", "deploy-done",
+        "deploy-checkout", "deploy-etc", "deploy-entries", "switch-written", "deploy-done",
     )
 
     def setUp(self):
@@ -414,7 +414,7 @@ class Interrupted(WorldCase):
         else:  # past the commit point a stop is no longer heeded
             self.assertEqual(0, outcome.code, outcome)
             self.assertEqual("2.0", self.version())
-            self.assertTrue(step.startswith("deploy-") or step == "stage", step)
+            self.assertTrue(step.startswith("deploy-") or step in ("stage", "switch-written"), step)
         self.finishes()
 
     def test_terminate_is_143(self):

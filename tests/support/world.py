@@ -14,6 +14,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import time
 import unittest
 from dataclasses import dataclass
 
@@ -291,6 +292,13 @@ class WorldCase(unittest.TestCase):
         if changed is not None:
             self.assertIs(outcome.document["changed"], changed, outcome)
         return outcome.document
+
+    def wait_for(self, condition, seconds=20):
+        """Until the condition holds; the test fails when it never does."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "it never came to pass")
+            time.sleep(0.05)
 
     def refused(self, kind, *words, **options):
         """Runs the program, which must fail with `kind` and leave what boots alone; returns the outcome."""

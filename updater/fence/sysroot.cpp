@@ -177,14 +177,14 @@ Result<void> Sysroot::write(const std::vector<std::string>& directories) {
 #if OSTREE_CHECK_VERSION(2023, 8)
   options.disable_auto_early_prune = TRUE;  // it would give up the rollback to make room; we refuse instead
 #endif
+  // What the list no longer holds afterwards can still be named by a write that restores the former order.
+  auto former = body_->all();
   GError* error = nullptr;
   if (!ostree_sysroot_write_deployments_with_options(body_->sysroot.get(), list.get(), &options, nullptr,
                                                      &error)) {
     return fail_gerror(error, "writing the boot entries");
   }
   if (staged && (directories.empty() || directories.front() != *staged)) drop_lock_file();
-  // What the list no longer holds can still be named by a write that restores the former order.
-  auto former = body_->all();
   auto read = reload();
   body_->fresh = std::move(former);
   if (!read) read.error().changed = true;

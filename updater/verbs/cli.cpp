@@ -128,7 +128,8 @@ std::string kind_of(const CLI::App& app) {
       upper = c == '-';
     }
   }
-  return (words.empty() ? "Usage" : words) + "Result";
+  if (at->get_require_subcommand_min() > 0) return "UsageResult";  // half a verb is none
+  return words + "Result";
 }
 
 /// The first word that is neither an option nor an option's value: what was meant as a verb.
@@ -144,12 +145,12 @@ std::string meant_verb(const std::vector<std::string>& arguments) {
 }
 
 /// Places that must exist before any verb looks there.
-Result<void> check_globals(const Globals& globals, bool install) {
+Result<void> check_globals(const Globals& globals, bool needs_sysroot) {
   const auto is_directory = [](const std::string& path) {
     std::error_code ignored;
     return std::filesystem::is_directory(path, ignored);
   };
-  if (!install && !is_directory(globals.sysroot)) {
+  if (needs_sysroot && !is_directory(globals.sysroot)) {
     return fail(Kind::Usage, "--sysroot \"" + globals.sysroot + "\" is not a directory");
   }
   if (!is_directory(globals.config_root)) {
@@ -186,7 +187,7 @@ int run_program(const std::vector<std::string>& arguments, std::stop_token stop,
     return usage_error(globals, json, kind_of(app), message);
   }
   if (!selected.sysroot.empty()) globals.sysroot = selected.sysroot;
-  if (auto checked = check_globals(globals, !selected.sysroot.empty()); !checked) {
+  if (auto checked = check_globals(globals, selected.needs_sysroot); !checked) {
     return usage_error(globals, false, selected.kind, checked.error().message);
   }
   const auto progress = choose_progress(globals);

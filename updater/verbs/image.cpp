@@ -136,12 +136,14 @@ void add_image(CLI::App& app, Selected& selected) {
   add_reference_verb(*image, "inspect", "Manifest, platform, size; needs no policy", *options)
       ->callback([options, &selected] {
         selected.kind = "ImageInspectResult";
+        selected.needs_sysroot = false;
         selected.run = [options](const World& world) { return run_inspect(world, *options); };
       });
   add_reference_verb(*image, "verify", "Which signature passed under which rule, or which check failed",
                      *options)
       ->callback([options, &selected] {
         selected.kind = "ImageVerifyResult";
+        selected.needs_sysroot = false;
         selected.run = [options](const World& world) { return run_verify(world, *options); };
       });
   auto* list = image->add_subcommand("list", "What is stored on this machine");

@@ -57,6 +57,7 @@ void add_install(CLI::App& app, Selected& selected) {
   verb->callback([options, &selected] {
     selected.kind = "InstallToFilesystemResult";
     selected.sysroot = options->root;
+    selected.needs_sysroot = false;
     selected.run = [options](const World& world) { return run(world, *options); };
   });
 }

@@ -37,6 +37,7 @@ struct Selected {
   std::string kind = "UsageResult";  ///< of the JSON answer
   std::function<Result<Answer>(const World&)> run;
   std::string sysroot;  ///< overrides Globals::sysroot when not empty (install … ROOT)
+  bool needs_sysroot = true;         ///< false: the verb looks at an image or makes ROOT itself
   bool status = false;  ///< failures are answered by status' document too
 };
 

@@ -111,6 +111,26 @@ TEST_F(FailureTest, AFailedReadBackRestoresTheFormerOrder) {
   EXPECT_EQ(after.deployments[1].directory, before.deployments[1].directory);
 }
 
+TEST_F(FailureTest, AFailedReadBackRestoresAnOrderThatTheSwitchHadShortened) {
+  const HostState before = sysroot.state();
+  ASSERT_EQ(before.deployments.size(), 2u);
+  write(sysroot.path("boot/loader/entries/windows.conf"), "title Windows\nlinux /windows\n");
+  const std::string commit = sysroot.commit("3");
+  auto host = LockedHost::lock(sysroot.world());
+  ASSERT_TRUE(host);
+  ::setenv("RASUPD_FAILPOINT", "switch-written=error", 1);
+  const auto done = deploy_image(*host, TestSysroot::image(commit, "3"));
+  ::unsetenv("RASUPD_FAILPOINT");
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("the former boot order was restored"));
+  EXPECT_FALSE(done.error().changed);
+  const HostState after = sysroot.state();
+  ASSERT_EQ(after.deployments.size(), 2u);
+  EXPECT_EQ(after.deployments[0].directory, before.deployments[0].directory);
+  EXPECT_EQ(after.deployments[1].directory, before.deployments[1].directory);
+  EXPECT_TRUE(fs::exists(sysroot.path("boot/loader/entries/windows.conf")));
+}
+
 TEST_F(FailureTest, EveryFailpointLeavesTheOldDefaultAndTheNextRunConverges) {
   const std::string before = menu();
   const std::string commit = sysroot.commit("3");
