@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cache=${RASUPD_CACHE:-/var/cache/rasupd-tests}
-packages=g++,cmake,ninja-build,ccache,pkg-config,libostree-dev,ostree,libcurl4-openssl-dev,libarchive-dev,libssl-dev,zlib1g-dev,libzstd-dev,libisal-dev,libexpected-dev,nlohmann-json3-dev,libcli11-dev,libfmt-dev,libtomlplusplus-dev,libgtest-dev,libgmock-dev,librapidcheck-dev,python3,attr,zstd,util-linux,skopeo,docker-registry,apache2-utils
+packages=g++,cmake,ninja-build,ccache,pkg-config,libostree-dev,ostree,libcurl4-openssl-dev,libarchive-dev,libssl-dev,zlib1g-dev,libzstd-dev,libisal-dev,libexpected-dev,nlohmann-json3-dev,libcli11-dev,libfmt-dev,libtomlplusplus-dev,libgtest-dev,libgmock-dev,librapidcheck-dev,python3,attr,zstd,util-linux,e2fsprogs,ca-certificates,skopeo,docker-registry,apache2-utils
 root=$cache/debian13-$(printf %s "$packages" | sha256sum | cut -c1-12)
 
 command -v mmdebstrap >/dev/null || apt-get install -y --no-install-recommends mmdebstrap
@@ -22,10 +22,10 @@ fi
 # shellcheck disable=SC2016
 exec unshare --mount --propagation private bash -euc '
   root=$1 here=$2; shift 2
+  mount --bind "$root" "$root" # a mount of its own: the tests unshare once more inside
   mkdir -p "$root/src" "$root/build"
   mount --bind "$here" "$root/src"
   for d in proc dev sys; do mount --rbind "/$d" "$root/$d"; done
-  mount -t tmpfs tmpfs "$root/tmp"
   exec chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/tmp bash -euc "
     cmake -S /src -B /build -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=\"-O1 -g1\" \
       -DRASUPD_WERROR=ON -DRASUPD_FAILPOINTS=ON >/dev/null
