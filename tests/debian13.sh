@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cache=${RASUPD_CACHE:-/var/cache/rasupd-tests}
-packages=g++,cmake,ninja-build,ccache,pkg-config,libostree-dev,ostree,libcurl4-openssl-dev,libarchive-dev,libssl-dev,zlib1g-dev,libzstd-dev,libisal-dev,libexpected-dev,nlohmann-json3-dev,libcli11-dev,libfmt-dev,libtomlplusplus-dev,libgtest-dev,libgmock-dev,librapidcheck-dev,python3,attr,zstd,util-linux,e2fsprogs,ca-certificates,skopeo,docker-registry,apache2-utils
+packages=g++,cmake,ninja-build,ccache,pkg-config,libostree-dev,ostree,libcurl4-openssl-dev,libarchive-dev,libssl-dev,zlib1g-dev,libzstd-dev,libisal-dev,libexpected-dev,nlohmann-json3-dev,libcli11-dev,libfmt-dev,libtomlplusplus-dev,libgtest-dev,libgmock-dev,librapidcheck-dev,python3,attr,zstd,util-linux,mount,jq,e2fsprogs,ca-certificates,skopeo,docker-registry,apache2-utils
 root=$cache/debian13-$(printf %s "$packages" | sha256sum | cut -c1-12)
 
 command -v mmdebstrap >/dev/null || apt-get install -y --no-install-recommends mmdebstrap

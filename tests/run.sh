@@ -52,6 +52,4 @@ echo "== building (preset $preset)"
 cmake --preset "$preset"
 cmake --build --preset "$preset" -j2
 echo "== testing"
-# Leaks are reported by the unit tests; libraries that keep their own caches at exit must not fail a verb.
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
 exec ctest --preset "$preset" "${select[@]}"
