@@ -1,11 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/files.hpp"
+#include "base/text.hpp"
 #include "deploy/locked_host_body.hpp"
 
 namespace rasupd {
 namespace {
+
+/// A boot entry has some hundred bytes.
+constexpr std::size_t kMaxEntryBytes = 64u << 10;
 
 /// Another stateroot is another system; what it needs is not ours to judge.
 bool is_kept(const HostState& state, std::size_t index) {
@@ -24,6 +30,31 @@ Result<std::vector<Deployment>> orphans(const LockedHost::Body& body) {
     if (auto deployment = TRY(read_deployment(body.world, directory))) out.push_back(std::move(*deployment));
   }
   return out;
+}
+
+/// STATEROOT-CHECKSUM, as libostree names the kernel directories in /boot/ostree.
+bool is_kernel_directory(const std::string& name) {
+  const auto dash = name.rfind('-');
+  return dash != std::string::npos && name.size() == dash + 1 + 64 && from_hex(name.substr(dash + 1));
+}
+
+/// Kernels in /boot that no boot entry of anybody names. libostree 2025.2 leaves the first one behind that was dropped
+/// by a switch of another process; /boot is small.
+Result<void> drop_unnamed_kernels(const LockedHost::Body& body) {
+  std::string entries;
+  const std::string folder = body.path("boot/loader/entries");
+  for (const std::string& file : TRY(list_directory(folder))) {
+    const auto text = TRY(read_file(path_join(folder, file), kMaxEntryBytes, Kind::Boot));
+    if (text) entries += *text + "\n";
+  }
+  const std::string kernels = body.path("boot/ostree");
+  for (const std::string& name : TRY(list_directory(kernels))) {
+    if (!is_kernel_directory(name) || entries.find("/ostree/" + name + "/") != std::string::npos) continue;
+    std::error_code error;
+    std::filesystem::remove_all(path_join(kernels, name), error);
+    if (error) return fail_errno(error.value(), "removing " + path_join(kernels, name));
+  }
+  return {};
 }
 
 }  // namespace
@@ -52,6 +83,7 @@ Result<std::vector<Deployment>> clean_deployments(LockedHost& host, bool dry_run
   if (dry_run) return removed;
   if (dropping) TRY(switch_entries(body, kept));
   TRY(body.sysroot.clean());
+  TRY(drop_unnamed_kernels(body));
   TRY(body.reload());
   return removed;
 }

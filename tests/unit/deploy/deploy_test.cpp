@@ -176,7 +176,8 @@ TEST_F(DeployTest, TheThirdDropsTheFirstFromTheEntriesAndOnlyCleanUpFromTheDisk)
   EXPECT_THAT(versions(sysroot.state()), ElementsAre("3", "2"));
   EXPECT_EQ(shell("ls " + sysroot.path("boot/ostree")).out,
             shell("ls -d " + sysroot.path("boot/ostree") + "/default-* | xargs -n1 basename").out);
-  EXPECT_EQ(split(std::string(trim(shell("ls " + sysroot.path("boot/ostree")).out)), '\n').size(), 2u);
+  EXPECT_EQ(split(std::string(trim(shell("ls " + sysroot.path("boot/ostree")).out)), '\n').size(), 2u)
+      << shell("cd " + sysroot.path("boot") + " && find ostree ../ostree/boot.* && cat loader/entries/*").out;
   EXPECT_THAT(shell("ostree --repo=" + sysroot.path("ostree/repo") + " refs").out,
               ::testing::ContainsRegex("ostree/[01]/[01]/1"));
 }
