@@ -77,7 +77,7 @@ Result<FoundPolicy> find_policy(const std::string& config_root) {
     const auto text = TRY(read_file(path, kMaxPolicy, Kind::Config));
     if (!text) continue;
     policy::PolicyFile file = TRY(policy::parse_policy(*text, path));
-    return FoundPolicy{path, std::move(file), {}};
+    return FoundPolicy{path, std::move(file)};
   }
   return fail(Kind::Untrusted, "there is no signature policy, so nothing can be trusted",
               fmt::format("write {} (containers-policy.json(5)) naming the key your images are signed with",

@@ -17,7 +17,6 @@ Result<policy::Identity> policy_identity(const Reference& reference, const std::
 struct FoundPolicy {
   std::string path;
   policy::PolicyFile file;
-  std::string hidden_by;  ///< not empty: this local policy hides a newer one of the image (R14)
 };
 /// The first of etc/rasupd/policy.json, usr/lib/rasupd/policy.json, etc/containers/policy.json beneath
 /// `config_root`. Errors: Untrusted when there is none, Config when it cannot be read.
