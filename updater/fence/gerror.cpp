@@ -8,11 +8,10 @@
 
 namespace rasupd {
 
-tl::unexpected<Error> fail_gerror(GError* error, std::string_view what) {
-  if (!error) return fail(Kind::Failed, std::string(what) + ": failed without a reason");
-  Kind kind = Kind::Failed;
+tl::unexpected<Error> fail_gerror(GError* error, std::string_view what, Kind kind) {
+  if (!error) return fail(kind, std::string(what) + ": failed without a reason");
   if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE) ||
-      std::strstr(error->message, "min-free-space")) {
+      std::strstr(error->message, "No space left") || std::strstr(error->message, "min-free-space")) {
     kind = Kind::NoSpace;
   } else if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
     kind = Kind::Cancelled;

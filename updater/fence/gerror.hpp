@@ -27,7 +27,7 @@ using Object = std::unique_ptr<T, GUnref>;
 using Variant = std::unique_ptr<GVariant, Deleter<g_variant_unref>>;
 
 /// Takes `error` over. G_IO_ERROR_NO_SPACE and libostree's min-free-space are NoSpace, a cancelled call is
-/// Cancelled, everything else Failed.
-tl::unexpected<Error> fail_gerror(GError* error, std::string_view what);
+/// Cancelled, everything else of `kind`.
+tl::unexpected<Error> fail_gerror(GError* error, std::string_view what, Kind kind = Kind::Failed);
 
 }  // namespace rasupd

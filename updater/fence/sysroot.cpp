@@ -51,14 +51,6 @@ void unref_object(void* object) noexcept {
   g_object_unref(object);
 }
 
-tl::unexpected<Error> fail_gerror(GError* error, std::string_view what, Kind kind) {
-  const std::unique_ptr<GError, Deleter<g_error_free>> owned(error);
-  const bool space = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE) ||
-                     std::string_view(error->message).find("No space left") != std::string_view::npos ||
-                     std::string_view(error->message).find("min-free-space") != std::string_view::npos;
-  return fail(space ? Kind::NoSpace : kind, fmt::format("{}: {}", what, printable(error->message)));
-}
-
 Sysroot::Body::~Body() {
   if (locked) ostree_sysroot_unlock(sysroot.get());
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fence/gerror.hpp"
 #include "fence/sysroot.hpp"
 
 typedef struct OstreeSysroot OstreeSysroot;
@@ -32,8 +33,5 @@ struct Sysroot::Body {
   /// References to all of them.
   std::vector<std::unique_ptr<OstreeDeployment, Unref>> all() const;
 };
-
-/// Takes the error over. `kind` unless it is a lack of space.
-tl::unexpected<Error> fail_gerror(GError* error, std::string_view what, Kind kind = Kind::Failed);
 
 }  // namespace rasupd
