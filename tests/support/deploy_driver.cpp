@@ -52,7 +52,8 @@ Result<void> run(const World& world, const std::vector<std::string>& words) {
   LockedHost host = TRY(LockedHost::lock(world));
   if (words[0] == "stage") return stage(host, words[1], words.size() > 2);
   if (words[0] == "finalize") {
-    fmt::print("finalized {}\n", TRY(finalize_staged(host)));
+    const auto finalized = TRY(finalize_staged(host, TrialRequest{}));
+    fmt::print("finalized {}\n", finalized.has_value());
   } else if (words[0] == "rollback") {
     const auto done = TRY(rollback(host));
     fmt::print("next {} left {} dropped {}\n", done.next.version, done.left ? done.left->version : "-",

@@ -2,6 +2,7 @@
 
 #ifdef RASUPD_FAILPOINTS
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,13 @@ void stall() {
   }
 }
 
+/// proc_sysrq_trigger "b": reboot without sync or unmount (Documentation/admin-guide/sysrq.rst).
+void cut_power() {
+  const int fd = ::open("/proc/sysrq-trigger", O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || ::write(fd, "b", 1) != 1) return;
+  ::pause();
+}
+
 }  // namespace
 
 Result<void> failpoint(std::string_view name) {
@@ -36,6 +44,7 @@ Result<void> failpoint(std::string_view name) {
     if (action == "int") ::kill(::getpid(), SIGINT);
     if (action == "term") ::kill(::getpid(), SIGTERM);
     if (action == "stall") stall();
+    if (action == "cut") cut_power();
     if (action == "nospace") return fail(Kind::NoSpace, fmt::format("failpoint {}: no space left", name));
     if (action == "error") return fail(Kind::Failed, fmt::format("failpoint {}", name));
     // A signal is delivered to the handler's thread; give the stop token time to be set.

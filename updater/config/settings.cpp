@@ -53,6 +53,11 @@ bool set_number(Settings& s, const std::string& text) {
   return true;
 }
 
+bool set_mark_good(Settings& s, const std::string& text) {
+  s.mark_good_external = text == "external";
+  return text == "auto" || text == "external";
+}
+
 /// Every key this version acts on.
 const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> table = {
@@ -60,6 +65,10 @@ const std::map<std::string, Setter>& setters() {
       {"import.parallel", set_number<&Settings::parallel, 1, 16>},
       {"download.retries", set_number<&Settings::retries, 0, 100>},
       {"download.stall_seconds", set_number<&Settings::stall_seconds, 1, 3600>},
+      {"health.tries", set_number<&Settings::tries, 1, 9>},
+      {"health.check_timeout", set_number<&Settings::check_timeout, 1, 86400>},
+      {"health.deadline", set_number<&Settings::deadline, 1, 86400>},
+      {"health.mark_good", set_mark_good},
       {"space.reserve", [](Settings& s, const std::string& v) { return to_bytes(v, s.reserve); }},
   };
   return table;
@@ -73,10 +82,6 @@ constexpr std::string_view kInert[] = {
     "import.nice",
     "import.idle_io",
     "import.chunked",
-    "health.tries",
-    "health.check_timeout",
-    "health.deadline",
-    "health.mark_good",
     "reboot.strategy",
     "reboot.windows",
     "reboot.inhibit_max",

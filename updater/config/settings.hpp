@@ -18,6 +18,11 @@ struct Settings {
   // [download]
   unsigned retries = 5;
   unsigned stall_seconds = 30;  ///< no byte for this long is a stall
+  // [health]
+  unsigned tries = 3;            ///< starts of a deployment on trial, 1 to 9
+  unsigned check_timeout = 300;  ///< seconds one check may take
+  unsigned deadline = 600;       ///< seconds from the start of userspace to the verdict
+  bool mark_good_external = false;  ///< mark_good=external: passing checks are not enough, `health mark-good` is
   // [space]
   std::uint64_t reserve = 64u << 20;  ///< bytes that stay free in the repository's file system
 

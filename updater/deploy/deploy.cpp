@@ -12,15 +12,17 @@
 namespace rasupd {
 namespace {
 
-/// New first, the merge base second as rollback, then what is pinned or another stateroot's. The rest leaves
-/// the list now and the disk at the next clean-up.
+/// New first, the merge base second as rollback, then what is pinned or another stateroot's. On the running system
+/// all the others stay until the new one has proved itself, and with one entry more than before libostree always
+/// writes a whole new menu instead of flipping boot.N, which would leave no moment to arm a trial in. Elsewhere the
+/// rest leaves the list now and the disk at the next clean-up.
 std::vector<std::string> next_order(const HostState& state, const std::string& fresh) {
   std::vector<std::string> order{fresh};
   const Deployment* current = state.current();
   if (current) order.push_back(current->directory);
   for (const Deployment& deployment : state.deployments) {
     if (deployment.staged || &deployment == current) continue;
-    if (deployment.pinned || deployment.stateroot != current->stateroot)
+    if (state.running || deployment.pinned || deployment.stateroot != current->stateroot)
       order.push_back(deployment.directory);
   }
   return order;
@@ -68,14 +70,19 @@ void drop_leftovers(LockedHost::Body& body) {
 
 }  // namespace
 
-Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree) {
+Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree, const TrialRequest& trial) {
   auto prepared = prepare(body, tree);
+  if (prepared && trial.tries > 0 && trial.record) {
+    auto recorded = trial.record(prepared->directory.substr(prepared->directory.rfind('/') + 1));
+    if (recorded) recorded = failpoint("trial-recorded");
+    if (!recorded) prepared = fail(std::move(recorded.error()));
+  }
   if (!prepared) {
     drop_leftovers(body);
     return fail(std::move(prepared.error()));
   }
   DeployResult result = std::move(*prepared);
-  auto switched = switch_entries(body, next_order(body.state, result.directory));
+  auto switched = switch_entries(body, next_order(body.state, result.directory), trial.tries);
   if (!switched) {
     if (!switched.error().changed) drop_leftovers(body);
     return fail(std::move(switched.error()));

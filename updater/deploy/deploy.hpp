@@ -3,6 +3,7 @@
 // old default in place when it fails, and says so. Errors: Busy, Boot, NoSpace, Unsuitable, Failed.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,9 +62,15 @@ struct DeployResult {
 /// kernels are synced and read back before the entries switch (R124).
 Result<DeployResult> deploy_image(LockedHost& host, const NewDeployment& what);
 
-/// Carries out what is staged, as the shutdown unit does: own /etc merge, entries. Nothing staged or locked:
-/// false.
-Result<bool> finalize_staged(LockedHost& host);
+/// How the new deployment starts.
+struct TrialRequest {
+  unsigned tries = 0;  ///< starts on trial; 0: no trial
+  /// Called with CHECKSUM.SERIAL of the new deployment before anything that boots changes; an error stops the switch.
+  std::function<Result<void>(const std::string& deployment)> record;
+};
+/// Carries out what is staged, as the shutdown unit does: own /etc merge, kernels, trial armed, entries. nullopt:
+/// nothing staged, or held back.
+Result<std::optional<DeployResult>> finalize_staged(LockedHost& host, const TrialRequest& trial);
 /// Holds a staged deployment back or releases it.
 Result<void> set_staged_locked(LockedHost& host, bool locked);
 /// Drops the staged deployment. False when there is none.

@@ -20,25 +20,25 @@ std::vector<std::string> entries_of(const HostState& state) {
 
 }  // namespace
 
-Result<bool> finalize_staged(LockedHost& host) {
+Result<std::optional<DeployResult>> finalize_staged(LockedHost& host, const TrialRequest& trial) {
   LockedHost::Body& body = host.body();
   TRY(refuse_without_boot(body.state));
-  if (!body.state.staged) return false;
+  if (!body.state.staged) return std::optional<DeployResult>{};
   const Deployment staged = body.state.deployments[*body.state.staged];
-  if (staged.locked) return false;
+  if (staged.locked) return std::optional<DeployResult>{};
   const auto origin = TRY(read_file(body.path(staged.directory + ".origin"), kMaxOriginBytes));
   const TreeRequest tree{staged.stateroot, staged.checksum, origin.value_or(""), staged.kargs};
   // From here on libostree's own finalizer finds it held back, so its /etc merge runs in no case: on success
   // the switch drops the staged deployment, on failure it stays and says so.
   TRY(body.sysroot.set_staged_locked(true));
-  auto done = deploy_now(body, tree);
+  auto done = deploy_now(body, tree, trial);
   if (!done) {
     (void)body.reload();  // the first error is the one to tell
-    return std::move(done).within("finalizing " + staged.checksum.substr(0, 12)).map([](auto&&) {
-      return true;
-    });
+    Error error = std::move(done.error());
+    error.message = "finalizing " + staged.checksum.substr(0, 12) + ": " + error.message;
+    return fail(std::move(error));
   }
-  return true;
+  return std::optional<DeployResult>(std::move(*done));
 }
 
 Result<void> set_staged_locked(LockedHost& host, bool locked) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/files.hpp"
+#include "bootloader/detect.hpp"
 #include "deploy/locked_host_body.hpp"
 
 namespace rasupd {
@@ -52,7 +53,8 @@ Result<LockedHost> LockedHost::lock(const World& world) {
       error.message += " (" + before.problems.front() + ")";
     return fail(std::move(error));
   }
-  std::unique_ptr<Body> body(new Body{world, std::move(*sysroot), {}, boot::make_entries(world.sysroot)});
+  auto bootloader = TRY(boot::detect(world, before.running));
+  std::unique_ptr<Body> body(new Body{world, std::move(*sysroot), {}, std::move(bootloader)});
   body->state = TRY(read_host(world));  // again: what was read before the lock may be old
   TRY(compare(*body));
   return LockedHost(std::move(body));

@@ -28,12 +28,17 @@ Result<void> refuse_without_boot(const HostState& state);
 
 /// Makes `directories` the boot entries, in this order, and proves it (R124): the former order comes back
 /// when the read-back fails. A staged deployment is dropped unless it is the first of them. Nothing is
-/// cleaned up. Returns warnings. Error Boot.
+/// cleaned up. With `tries` the first boots on trial with so many starts; else no trial is armed afterwards.
+/// Returns warnings. Error Boot.
 Result<std::vector<std::string>> switch_entries(LockedHost::Body& body,
-                                                const std::vector<std::string>& directories);
+                                                const std::vector<std::string>& directories, unsigned tries = 0);
+
+/// The menu that switch_entries() will bring about, told before it does: boot entry by boot entry as libostree will
+/// write them.
+Result<boot::Next> next_menu(const LockedHost::Body& body, const std::vector<std::string>& directories);
 
 /// Deploys at once: checkout, own /etc merge with the current deployment, kernels, entries; read back.
-Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree);
+Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree, const TrialRequest& trial = {});
 
 /// Builds the merged /etc of the deployment in `directory` beside the image's copy and swaps the two. The
 /// current deployment's /etc is the local side; without one the image's /etc stays. Error Unsuitable on

@@ -17,6 +17,33 @@ std::vector<std::string> former_order(const HostState& state, bool keep_staged) 
   return out;
 }
 
+/// The entries as they were, in the same two steps.
+Result<void> restore(LockedHost::Body& body, const std::vector<std::string>& former, const boot::Menu& before) {
+  if (former.empty()) return {};
+  const boot::Next next = TRY(next_menu(body, former));
+  TRY(body.bootloader->prepare(next));
+  TRY(body.sysroot.write(former));
+  TRY(body.bootloader->finish(before, next));
+  return {};
+}
+
+/// Bootloader's part, entries, bootloader's part, proof. `written` turns true with the entries.
+Result<std::vector<std::string>> turn(LockedHost::Body& body, const std::vector<std::string>& directories,
+                                      unsigned tries, const boot::Menu& before, bool& written) {
+  boot::Next next = TRY(next_menu(body, directories));
+  if (tries > 0 && !next.entries.empty()) next.trial = boot::Trial{next.entries.front().deployment, tries};
+  TRY(body.bootloader->prepare(next));
+  TRY(failpoint("switch-prepared"));
+  written = true;
+  TRY(body.sysroot.write(directories));
+  TRY(failpoint("switch-written"));
+  std::vector<std::string> warnings = TRY(body.bootloader->finish(before, next));
+  TRY(failpoint("switch-finished"));
+  const bool keeps_staged = directories.front() == staged_directory(body.state);
+  TRY(body.bootloader->verify(directories.at(keeps_staged ? 1 : 0)));
+  return warnings;
+}
+
 }  // namespace
 
 Result<void> refuse_without_boot(const HostState& state) {
@@ -24,25 +51,25 @@ Result<void> refuse_without_boot(const HostState& state) {
   return fail(Kind::Boot, state.problems.front(), "mount /boot and try again; nothing was changed");
 }
 
-Result<std::vector<std::string>> switch_entries(LockedHost::Body& body,
-                                                const std::vector<std::string>& directories) {
+Result<std::vector<std::string>> switch_entries(LockedHost::Body& body, const std::vector<std::string>& directories,
+                                                unsigned tries) {
   const boot::Menu before = TRY(body.bootloader->read());
   const bool keeps_staged = !directories.empty() && directories.front() == staged_directory(body.state);
-  const std::size_t first = keeps_staged ? 1 : 0;
   const std::vector<std::string> former = former_order(body.state, keeps_staged);
-  TRY(body.sysroot.write(directories));
-  std::vector<std::string> warnings = body.bootloader->after_switch(before);
-  auto verified = failpoint("switch-written");
-  if (verified) verified = body.bootloader->verify(directories.at(first));
-  if (!verified) {
-    Error error = std::move(verified.error());
-    const auto restored = former.empty() ? Result<void>() : body.sysroot.write(former);
-    error.message += restored ? "; the former boot order was restored"
-                              : "; the former boot order could not be restored: " + restored.error().message;
-    for (const std::string& lost : body.bootloader->after_switch(before)) error.message += "; " + lost;
-    error.changed = !restored || (body.state.staged && !keeps_staged);
+  bool written = false;
+  auto turned = turn(body, directories, tries, before, written);
+  if (!turned) {
+    Error error = std::move(turned.error());
+    const auto restored = written ? restore(body, former, before) : Result<void>();
+    if (written) {
+      error.message += restored
+                           ? "; the former boot order was restored"
+                           : "; the former boot order could not be restored: " + restored.error().message;
+    }
+    error.changed = !restored || (written && body.state.staged && !keeps_staged);
     return fail(std::move(error));
   }
+  std::vector<std::string> warnings = std::move(*turned);
   if (auto read = body.reload(); !read) warnings.push_back(read.error().message);
   return warnings;
 }

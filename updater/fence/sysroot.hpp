@@ -44,6 +44,8 @@ class Sysroot {
   Result<std::string> deploy(const TreeRequest& request);
   /// libostree's checksum of kernel and initramfs of a deployment of the list or of deploy().
   Result<std::string> boot_checksum(const std::string& directory) const;
+  /// The `options` line that write() gives the deployment's boot entry when its `ostree=` is `path`.
+  Result<std::string> entry_options(const std::string& directory, const std::string& path) const;
   /// The immutable bit libostree puts on a deployment's root.
   Result<void> set_mutable(const std::string& directory, bool writable);
   /// Makes `directories` the boot entries in this order; a staged deployment is dropped unless it is the

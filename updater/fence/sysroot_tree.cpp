@@ -126,6 +126,19 @@ Result<std::string> Sysroot::boot_checksum(const std::string& directory) const {
   return std::string(checksum ? checksum : "");
 }
 
+Result<std::string> Sysroot::entry_options(const std::string& directory, const std::string& path) const {
+  OstreeDeployment* deployment = body_->find(directory);
+  if (!deployment) return fail(Kind::Bug, "no such deployment: " + directory);
+  // libostree's own steps in install_deployment_kernel().
+  OstreeBootconfigParser* config = ostree_deployment_get_bootconfig(deployment);
+  const char* options = config ? ostree_bootconfig_parser_get(config, "options") : nullptr;
+  const std::unique_ptr<OstreeKernelArgs, Deleter<ostree_kernel_args_free>> arguments(
+      ostree_kernel_args_from_string(options ? options : ""));
+  ostree_kernel_args_replace_take(arguments.get(), g_strdup(("ostree=" + path).c_str()));
+  const std::unique_ptr<char, Deleter<g_free>> text(ostree_kernel_args_to_string(arguments.get()));
+  return std::string(text.get());
+}
+
 Result<void> Sysroot::set_mutable(const std::string& directory, bool writable) {
   OstreeDeployment* deployment = body_->find(directory);
   if (!deployment) return fail(Kind::Bug, "no such deployment: " + directory);

@@ -31,7 +31,7 @@ Result<Answer> run_unstage(const World& world) {
 Result<Answer> run_finalize(const World& world) {
   LockedHost host = TRY(LockedHost::lock(world));
   const std::string state_dir = state_directory_of(world, host.state());
-  auto done = finalize_staged(host);
+  auto done = finalize_staged(host, TrialRequest{});
   if (done && !*done) return Answer{false, nullptr, "Nothing to finalize.\n"};
   JournalEvent event;
   event.event = "finalize";

@@ -192,13 +192,13 @@ TEST_F(EntriesTest, BringsForeignEntriesBackAndLeavesNewOnesAlone) {
   Menu before;
   before.foreign = {{"windows.conf", "title Windows\n"}, {"rescue.conf", "title Old\n"}};
   put("boot/loader/entries/rescue.conf", "title New\n");
-  EXPECT_TRUE(loader->after_switch(before).empty());
+  EXPECT_TRUE(loader->finish(before, {})->empty());
   const auto menu = read_menu(root());
   ASSERT_EQ(menu->foreign.size(), 2u);
   EXPECT_EQ(menu->foreign[0].content, "title New\n");
   EXPECT_EQ(menu->foreign[1].content, "title Windows\n");
   fs::remove_all(root_ / "boot/loader.0");
-  EXPECT_EQ(loader->after_switch(before).size(), 2u);
+  EXPECT_EQ(loader->finish(before, {})->size(), 2u);
 }
 
 TEST_F(EntriesTest, InstallKernelHealsADamagedCopyAndKeepsAGoodOne) {

@@ -95,11 +95,11 @@ TEST_F(SettingsTest, NotAKeyFileIsConfig) {
 }
 
 TEST_F(SettingsTest, KeysOfRoomsNotBuiltAreNamedNotRefused) {
-  write("etc/rasupd/rasupd.conf", "[health]\ntries=3\n");
+  write("etc/rasupd/rasupd.conf", "[reboot]\njitter=3\n");
   const auto settings = load();
   ASSERT_TRUE(settings);
   ASSERT_EQ(settings->warnings.size(), 1u);
-  EXPECT_THAT(settings->warnings[0], HasSubstr("health.tries"));
+  EXPECT_THAT(settings->warnings[0], HasSubstr("reboot.jitter"));
 }
 
 }  // namespace

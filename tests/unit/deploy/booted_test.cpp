@@ -129,8 +129,11 @@ TEST_F(BootedTest, CleanUpKeepsBootedRollbackStagedAndPinned) {
   EXPECT_EQ(run.code, 0) << run.out;
   EXPECT_THAT(run.out, Not(HasSubstr("removed"))) << run.out;
   EXPECT_THAT(run.out, HasSubstr("staged 0\n"));
+  // The former rollback stays until the new default has booted and is cleaned up behind.
+  ASSERT_EQ(sysroot.state().deployments.size(), 4u);
+  ASSERT_EQ(boot("d clean").code, 0);
+  ASSERT_EQ(sysroot.state().deployments.size(), 3u);
   const HostState state = sysroot.state();
-  ASSERT_EQ(state.deployments.size(), 3u);
   EXPECT_EQ(state.deployments[0].version, "2");
   EXPECT_FALSE(state.deployments[0].pinned);
   EXPECT_EQ(state.deployments[1].version, "3");

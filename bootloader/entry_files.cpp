@@ -1,0 +1,103 @@
+#include "bootloader/entry_files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "bootloader/entries.hpp"
+#include "bootloader/kernel.hpp"
+
+namespace rasupd::boot {
+namespace {
+
+Result<void> compare(const std::string& sysroot, const Entry& entry, const std::string& written,
+                     const std::string& original) {
+  const std::string copy = boot_file(sysroot, written);
+  if (written.empty() || !exists(copy)) {
+    return differs(
+        fmt::format("boot entry {}: {} is missing", entry.file, written.empty() ? "initrd" : copy));
+  }
+  if (!TRY(same_content(copy, original))) {
+    return differs(fmt::format("boot entry {}: {} differs from {}", entry.file, copy, original));
+  }
+  return {};
+}
+
+}  // namespace
+
+tl::unexpected<Error> differs(std::string message) {
+  return fail(Kind::Boot, std::move(message), "look at /boot; do not reboot before it is mounted and whole");
+}
+
+std::vector<std::string> carry_foreign(const std::string& sysroot, const Menu& before) {
+  std::vector<std::string> lost;
+  const std::string directory = path_join(sysroot, "boot/loader/entries");
+  for (const ForeignFile& file : before.foreign) {
+    const std::string path = path_join(directory, file.name);
+    if (exists(path)) continue;
+    const auto written = write_file_durably(path, file.content, 0644);
+    if (!written) {
+      lost.push_back(fmt::format("the boot entry {} of another system was lost: {}", printable(file.name),
+                                 written.error().message));
+    }
+  }
+  return lost;
+}
+
+Result<void> verify_entries(const std::string& sysroot, const std::string& directory) {
+  const Menu menu = TRY(read_menu(sysroot));
+  if (!menu.problems.empty()) return differs(menu.problems.front());
+  if (menu.entries.empty()) return differs("no boot entries read back");
+  const Entry& first = menu.entries.front();
+  const std::string leads_to = TRY(resolve(sysroot, first));
+  if (leads_to != directory) {
+    return differs(
+        fmt::format("boot entry {} read back leads to {}, not to {}", first.file, leads_to, directory));
+  }
+  const auto files = TRY(find_kernel_files(path_join(sysroot, directory)));
+  if (!files) return {};
+  TRY(compare(sysroot, first, first.kernel, files->kernel));
+  if (files->initramfs.empty()) return {};
+  return compare(sysroot, first, first.initrd, files->initramfs);
+}
+
+Result<std::vector<Entry>> resolved_entries(const std::string& sysroot) {
+  Menu menu = TRY(read_menu(sysroot));
+  for (Entry& entry : menu.entries) {
+    const auto directory = resolve(sysroot, entry);
+    if (directory) entry.deployment = directory->substr(directory->rfind('/') + 1);
+  }
+  return std::move(menu.entries);
+}
+
+std::string loader_file(const std::string& sysroot, unsigned boot_version, const std::string& name) {
+  return path_join(sysroot, fmt::format("boot/loader.{}/{}", boot_version, name));
+}
+
+Result<unsigned> current_boot_version(const std::string& sysroot) {
+  const std::string link = path_join(sysroot, "boot/loader");
+  char target[PATH_MAX];
+  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
+  const std::string_view name(target, length > 0 ? static_cast<std::size_t>(length) : 0);
+  if (name == "loader.0") return 0u;
+  if (name == "loader.1") return 1u;
+  return fail(Kind::Boot, link + " does not point to loader.0 or loader.1", "is /boot mounted?");
+}
+
+Result<void> settle_file_system(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno, "opening " + path);
+  if (::syncfs(fd.get()) != 0) return fail_errno(errno, "syncing the file system of " + path);
+  // A frozen root file system would stop this very process at its next write: thaw at once, whatever happened.
+  if (::ioctl(fd.get(), FIFREEZE, 0) == 0) ::ioctl(fd.get(), FITHAW, 0);
+  return {};
+}
+
+}  // namespace rasupd::boot

@@ -1,0 +1,55 @@
+#include "deploy/trial.hpp"
+
+#include "bootloader/detect.hpp"
+#include "deploy/locked_host_body.hpp"
+
+namespace rasupd {
+
+std::string deployment_id(const Deployment& deployment) {
+  return deployment.directory.substr(deployment.directory.rfind('/') + 1);
+}
+
+Result<std::optional<boot::Trial>> read_counter(const World& world, const HostState& host) {
+  const auto bootloader = TRY(boot::detect(world, host.running));
+  return bootloader->trial();
+}
+
+Result<boot::Counting> read_counting(const World& world, const HostState& host) {
+  const auto bootloader = TRY(boot::detect(world, host.running));
+  return bootloader->counting();
+}
+
+Result<bool> bootloader_in_step(const World& world, const HostState& host) {
+  const auto bootloader = TRY(boot::detect(world, host.running));
+  return bootloader->in_step();
+}
+
+Result<std::vector<std::string>> reboot_command(const World& world, const HostState& host) {
+  const auto bootloader = TRY(boot::detect(world, host.running));
+  return bootloader->reboot_command();
+}
+
+Result<void> end_trial(LockedHost& host) {
+  return host.body().bootloader->end_trial();
+}
+
+Result<void> boot_from(LockedHost& host, const std::string& id) {
+  LockedHost::Body& body = host.body();
+  TRY(refuse_without_boot(body.state));
+  std::vector<std::string> order;
+  for (const Deployment& deployment : body.state.deployments) {
+    if (deployment.staged) continue;
+    if (deployment_id(deployment) == id) {
+      order.insert(order.begin(), deployment.directory);
+    } else {
+      order.push_back(deployment.directory);
+    }
+  }
+  if (order.empty() || order.front().substr(order.front().rfind('/') + 1) != id) {
+    return fail(Kind::Boot, "no boot entry leads to deployment " + id, "`rasupd status` lists them");
+  }
+  TRY(switch_entries(body, order));
+  return {};
+}
+
+}  // namespace rasupd
