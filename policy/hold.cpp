@@ -7,6 +7,12 @@
 namespace rasupd::policy {
 
 Result<std::vector<std::string>> may_take(const HoldFacts& facts) {
+  if (!facts.on_trial.empty()) {
+    Error error{Kind::Held, facts.on_trial + " is on trial: nothing is staged before the verdict",
+                "`rasupd health status` shows it; `rasupd health mark-good` or `mark-bad` ends it"};
+    error.reason = "trial";
+    return fail(std::move(error));
+  }
   for (std::size_t i = 0; i < facts.held_digests.size(); ++i) {
     if (facts.held_digests[i] != facts.digest || facts.retry_held) continue;
     Error error{Kind::Held,

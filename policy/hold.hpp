@@ -15,8 +15,9 @@ struct HoldFacts {
   std::vector<std::string> held_digests, held_reasons;  ///< same order
   std::optional<std::string> floor;                     ///< lowest version of this repository
   bool retry_held = false, allow_downgrade = false;
+  std::string on_trial;  ///< digest of a trial that is pending; empty when none
 };
-/// Error Held with reason "held" or "downgrade"; else the warnings for a person (e.g. no version to compare).
+/// Error Held with reason "trial", "downgrade" or the one the digest is held for; else the warnings for a person (e.g. no version to compare).
 Result<std::vector<std::string>> may_take(const HoldFacts& facts);
 
 }  // namespace rasupd::policy

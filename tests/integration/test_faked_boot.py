@@ -152,6 +152,132 @@ class FakedBoot(WorldCase):
         self.assertEqual(self.first.digest, self.digest("booted"))
         self.assert_sound()
 
+    def asked_of_systemd(self):
+        """What was asked of systemctl in this boot."""
+        path = os.path.join(self.run_directory, "systemctl.log")
+        return read(path).splitlines() if os.path.exists(path) else []
+
+    def test_apply_reboots_only_into_what_is_expected(self):
+        self.assertFalse(self.done("apply", changed=False)["rebooting"])
+        second = self.releases.publish("2.0")
+        self.switch("--download-only")
+        refused = self.boot("apply", "--expect", self.first.digest)
+        self.assertEqual(5, refused.code, refused)
+        self.assertNotIn("reboot", self.asked_of_systemd())
+        document = self.done("apply", "--expect", second.digest, changed=True)
+        self.assertEqual((True, second.digest), (document["rebooting"], document["digest"]))
+        self.assertIn("reboot", self.asked_of_systemd())
+        self.done("finalize", changed=True)  # released by apply
+        self.assertEqual("2.0", self.next_version())
+        self.reboot()
+        # The same command after the reboot it caused: nothing to do, no second reboot.
+        self.done("apply", "--expect", second.digest, changed=False)
+        self.assertNotIn("reboot", self.asked_of_systemd())
+        self.assertEqual(5, self.boot("apply", "--expect", self.first.digest).code)
+
+    def test_apply_takes_a_queued_rollback(self):
+        self.releases.publish("2.0")
+        self.switch()
+        self.done("finalize", changed=True)
+        self.reboot()
+        self.done("rollback", changed=True)
+        document = self.done("apply", changed=True, FAKE_BOOT_ENTRY="1")
+        self.assertEqual(self.first.digest, document["digest"])
+
+    def test_staging_needs_somebody_who_finalizes(self):
+        self.releases.publish("2.0")
+        self.switch()
+        self.assertIn("--quiet is-active rasupd-finalize.service", self.asked_of_systemd())
+
+    def state_directory(self):
+        """Where the machine keeps its memory, seen from outside."""
+        return os.path.join(self.sysroot.path, "ostree/deploy/default/var/lib/rasupd")
+
+    def make_good(self, deployment, digest):
+        """The machine's memory that a deployment was good."""
+        document = {"version": 1, "good": {"deployment": deployment, "digest": digest, "since": "2026-01-01T00:00:00Z"}}
+        write(self.state_directory() + "/good", json.dumps(document))
+
+    def booted_id(self):
+        """CHECKSUM.SERIAL of what runs."""
+        entry = self.status_inside()["booted"]["ostree"]
+        return f"{entry['checksum']}.{entry['deploySerial']}"
+
+    def install_grub(self):
+        """The mark by which GRUB is recognised, and an environment without counter."""
+        write(self.sysroot.path + "/boot/grub/grub.cfg", "# rasupd-grub 1\n")
+        write(self.sysroot.path + "/boot/grub/grubenv", "# GRUB Environment Block\n".ljust(1024, "#"))
+
+    def grub(self, name):
+        """A file of GRUB's: the menu or the environment."""
+        return read(os.path.join(self.sysroot.path, {"menu": "boot/loader/grub.cfg", "env": "boot/grub/grubenv"}[name]))
+
+    def test_a_new_deployment_boots_on_trial_when_another_was_good(self):
+        self.install_grub()
+        self.make_good(self.booted_id(), self.first.digest)
+        second = self.releases.publish("2.0")
+        self.switch()
+        self.done("finalize", changed=True)
+        trial = json.loads(read(self.state_directory() + "/trial"))["trial"]
+        self.assertEqual((second.digest, self.first.digest, 3, 0), (trial["digest"], trial["previousDigest"], trial["tries"], trial["starts"]))
+        self.assertIn(f"set rasupd_trial='{trial['deployment']}'", self.grub("menu"))
+        self.assertTrue(self.grub("env").startswith(f"# GRUB Environment Block\nrasupd_id={trial['deployment']}\nrasupd_left=3\n#"))
+        self.assertEqual(1024, len(self.grub("env")))
+        self.reboot()
+        self.assertEqual({"digest": second.digest, "triesLeft": 3}, self.status_inside()["rasupd"]["trial"])
+        self.releases.publish("3.0")
+        refused = self.boot("upgrade")
+        self.assertEqual((7, "trial"), (refused.code, refused.error.get("reason")), refused)
+        self.assertEqual("trial", self.done("upgrade", "--check", changed=False)["held"])
+
+    def test_without_a_good_deployment_there_is_no_trial_and_a_warning(self):
+        self.install_grub()
+        self.releases.publish("2.0")
+        self.assertIn("without a trial", json.dumps(self.switch()["warnings"]))
+        self.done("finalize", changed=True)
+        self.assertFalse(os.path.exists(self.state_directory() + "/trial"))
+        self.assertNotIn("rasupd_trial", self.grub("menu"))
+        self.assertNotIn("rasupd_left", self.grub("env"))
+
+    def test_a_finalize_that_fails_leaves_no_trial_and_says_why(self):
+        self.install_grub()
+        self.make_good(self.booted_id(), self.first.digest)
+        for point in ("deploy-checkout", "trial-recorded", "switch-prepared", "switch-written", "switch-finished"):
+            with self.subTest(point):
+                self.releases.publish("2.0-" + point)
+                self.switch()
+                self.assertEqual(1, self.boot("finalize", RASUPD_FAILPOINT=point + "=error").code)
+                self.assertEqual("1.0", self.next_version())
+                self.assertFalse(os.path.exists(self.state_directory() + "/trial"))
+                last = self.status_inside()["rasupd"]["lastFinalize"]
+                self.assertEqual("failed", last["result"])
+                self.assertIn(point, last["error"])
+                if point.startswith("switch-w") or point.startswith("switch-f"):
+                    self.assertNotIn("rasupd_trial", self.grub("menu"))
+                self.done("unstage")
+        self.assert_sound()
+
+    def test_the_menu_is_whole_at_the_moment_the_entries_turn(self):
+        """libostree's entries are foretold: killed right after its switch, GRUB's menu must say the same."""
+        self.install_grub()
+        self.make_good(self.booted_id(), self.first.digest)
+        for version in ("2.0", "3.0"):
+            self.releases.publish(version)
+            self.switch()
+            with self.assertRaises(AssertionError):  # a killed run leaves no document
+                self.boot("finalize", RASUPD_FAILPOINT="switch-written=kill")
+            self.assertEqual(version, self.next_version())
+            self.assertIn("set rasupd_trial='", self.grub("menu"))
+            told = [line.split() for line in self.grub("menu").splitlines() if line.startswith(("  linux", "  initrd"))]
+            wanted = []
+            for keys in self.sysroot.entries():
+                wanted.append(["linux", f'"$rasupd_boot"\'{keys["linux"]}\'', *(f"'{word}'" for word in keys["options"].split())])
+                wanted.append(["initrd", f'"$rasupd_boot"\'{keys["initrd"]}\''])
+            self.assertEqual(wanted, told)
+            os.unlink(self.state_directory() + "/trial")
+            self.reboot()
+            self.make_good(self.booted_id(), self.first.digest)
+
     def test_killed_while_staging(self):
         self.releases.publish("2.0")
         with self.assertRaises(AssertionError):  # a killed run leaves no document

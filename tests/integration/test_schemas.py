@@ -59,13 +59,14 @@ class Schemas(WorldCase):
                 self.assertEqual(kind, self.ok(*words)["kind"])
                 seen.add(kind)
         described = {kind for schema in schemas.files().values() for kind in schemas.kinds_of(schema)}
-        self.assertEqual({"UsageResult", "FinalizeResult"}, described - seen, "a schema whose document no test made")
+        self.assertEqual({"UsageResult", "FinalizeResult", "ApplyResult"}, described - seen, "a schema whose document no test made")
 
     def test_failures_keep_their_schema(self):
         for kind, words in {
             "UsageResult": ("nonsense",),
             "UpgradeResult": ("upgrade",),
             "RollbackResult": ("rollback",),
+            "ApplyResult": ("apply",),
             "ImageVerifyResult": ("image", "verify", "oci:/nowhere:x"),
         }.items():
             with self.subTest(kind):

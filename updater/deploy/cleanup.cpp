@@ -17,7 +17,8 @@ constexpr std::size_t kMaxEntryBytes = 64u << 10;
 bool is_kept(const HostState& state, std::size_t index) {
   const Deployment& deployment = state.deployments[index];
   return deployment.staged || deployment.pinned || state.booted == index || state.first == index ||
-         state.rollback == index || deployment.stateroot != state.current()->stateroot;
+         state.rollback == index ||
+         (!state.good.empty() && deployment.directory.ends_with("/" + state.good)) || deployment.stateroot != state.current()->stateroot;
 }
 
 /// Deployment directories that no entry names: left by an interrupted deployment or dropped at the last one.

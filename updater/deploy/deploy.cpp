@@ -16,12 +16,17 @@ namespace {
 /// all the others stay until the new one has proved itself, and with one entry more than before libostree always
 /// writes a whole new menu instead of flipping boot.N, which would leave no moment to arm a trial in. Elsewhere the
 /// rest leaves the list now and the disk at the next clean-up.
-std::vector<std::string> next_order(const HostState& state, const std::string& fresh) {
+std::vector<std::string> next_order(const HostState& state, const std::string& fresh, const std::string& previous) {
   std::vector<std::string> order{fresh};
   const Deployment* current = state.current();
-  if (current) order.push_back(current->directory);
+  const Deployment* second = current;
   for (const Deployment& deployment : state.deployments) {
-    if (deployment.staged || &deployment == current) continue;
+    if (!deployment.staged && !previous.empty() && deployment.directory.ends_with("/" + previous)) second = &deployment;
+  }
+  if (second) order.push_back(second->directory);
+  if (current && current != second) order.push_back(current->directory);
+  for (const Deployment& deployment : state.deployments) {
+    if (deployment.staged || &deployment == current || &deployment == second) continue;
     if (state.running || deployment.pinned || deployment.stateroot != current->stateroot)
       order.push_back(deployment.directory);
   }
@@ -82,7 +87,7 @@ Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree,
     return fail(std::move(prepared.error()));
   }
   DeployResult result = std::move(*prepared);
-  auto switched = switch_entries(body, next_order(body.state, result.directory), trial.tries);
+  auto switched = switch_entries(body, next_order(body.state, result.directory, trial.previous), trial.tries);
   if (!switched) {
     if (!switched.error().changed) drop_leftovers(body);
     return fail(std::move(switched.error()));

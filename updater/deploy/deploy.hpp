@@ -64,7 +64,8 @@ Result<DeployResult> deploy_image(LockedHost& host, const NewDeployment& what);
 
 /// How the new deployment starts.
 struct TrialRequest {
-  unsigned tries = 0;  ///< starts on trial; 0: no trial
+  unsigned tries = 0;    ///< starts on trial; 0: no trial
+  std::string previous;  ///< CHECKSUM.SERIAL of the second entry, where a failed trial ends; empty: the current one
   /// Called with CHECKSUM.SERIAL of the new deployment before anything that boots changes; an error stops the switch.
   std::function<Result<void>(const std::string& deployment)> record;
 };
@@ -84,7 +85,7 @@ struct RollbackResult {
 /// Makes HostState::rollback the first entry. Error Boot when there is no target.
 Result<RollbackResult> rollback(LockedHost& host);
 
-/// Removes deployments that are neither booted, first, rollback, staged, pinned nor of another stateroot,
+/// Removes deployments that are neither booted, first, rollback, last good, staged, pinned nor of another stateroot,
 /// their kernels in /boot and leftovers. Call it before the repository is pruned: it also names the kept
 /// commits by refs. Error Boot, and nothing removed, when HostState::problems is not empty. `dry_run` only
 /// lists.

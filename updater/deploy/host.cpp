@@ -11,6 +11,8 @@
 #include "deploy/image_facts.hpp"
 #include "deploy/origin.hpp"
 #include "fence/sysroot.hpp"
+#include "state/state_dir.hpp"
+#include "state/trial.hpp"
 
 namespace rasupd {
 namespace {
@@ -63,6 +65,7 @@ class Reader {
     TRY(find_booted());
     if (state_.running) TRY(add_staged());
     find_rollback();
+    find_good();
     return std::move(state_);
   }
 
@@ -197,6 +200,18 @@ class Reader {
       if (state_.deployments[i].stateroot != state_.deployments[base].stateroot) continue;
       state_.rollback = i;
       return;
+    }
+  }
+
+  /// What was good is what a failed trial comes back to; not knowing it forbids a clean-up.
+  void find_good() {
+    const Deployment* current = state_.current();
+    if (!current) return;
+    auto good = read_good(state_directory(sysroot_, state_.running, current->stateroot));
+    if (!good) {
+      state_.problems.push_back(good.error().message);
+    } else if (*good) {
+      state_.good = (*good)->deployment;
     }
   }
 

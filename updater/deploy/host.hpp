@@ -39,6 +39,7 @@ struct HostState {
   std::optional<std::size_t> booted, staged;
   std::optional<std::size_t> first;     ///< the first boot entry: today's default (never a staged one)
   std::optional<std::size_t> rollback;  ///< what `rollback` would make the default
+  std::string good;  ///< CHECKSUM.SERIAL of the deployment that was last marked good; empty when none was
   bool rollback_queued = false;         ///< booted is no longer the first entry and nothing is staged
   std::vector<std::string>
       problems;  ///< R123: /boot not mounted, entries unreadable, directories without entry, …

@@ -4,6 +4,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "deploy/trial.hpp"
 #include "state/state_dir.hpp"
 
 namespace rasupd {
@@ -51,7 +52,11 @@ void refresh_reboot_required(const World& world, const HostState& host) {
 
 Result<void> request_reboot(const World& world) {
   ::sync();
-  auto outcome = world.runner.run({"systemctl", "reboot"}, RunLimits{});
+  std::vector<std::string> command{"systemctl", "reboot"};
+  if (const auto host = read_host(world)) {
+    if (auto known = reboot_command(world, *host)) command = std::move(*known);
+  }
+  auto outcome = world.runner.run(command, RunLimits{});
   if (outcome && outcome->exit_code == 0) return {};
   Error error{Kind::Failed,
               "the reboot could not be requested: " +

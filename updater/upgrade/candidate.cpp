@@ -12,9 +12,9 @@
 namespace rasupd {
 namespace {
 
-/// A kernel that panics reboots after ten seconds, so that a broken image does not stand still for ever
-/// (kernel-parameters.txt, panic=).
-constexpr const char* kRebootOnPanic = "panic=10";
+/// What must not stand still for ever on a machine that nobody watches: a kernel that panics (kernel-parameters.txt;
+/// initramfs-tools takes the same word for its own failures) and an emergency in dracut's initramfs (dracut.cmdline(7)).
+const std::vector<std::string> kRebootWhenStuck = {"panic=10", "rd.shell=0", "rd.emergency=reboot"};
 
 }  // namespace
 
@@ -68,7 +68,7 @@ NewDeployment deployment_of(const Candidate& candidate, const Reference& tracked
   next.signature_rule = candidate.trust.rule;
   next.signature_key = candidate.trust.key;
   next.signature_carrier = candidate.trust.carrier;
-  next.ensure_kargs = {kRebootOnPanic};
+  next.ensure_kargs = kRebootWhenStuck;
   return next;
 }
 

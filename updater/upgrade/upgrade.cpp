@@ -10,7 +10,9 @@
 #include "policy/hold.hpp"
 #include "policy/version.hpp"
 #include "state/state_dir.hpp"
+#include "state/trial.hpp"
 #include "upgrade/attempt.hpp"
+#include "upgrade/finalize.hpp"
 
 namespace rasupd {
 namespace {
@@ -109,6 +111,9 @@ Result<void> may_it_be_taken(Run& run) {
     facts.held_reasons.push_back(held.reason);
   }
   facts.floor = TRY(floor_of(run));
+  if (run.host.running) {
+    if (const auto trial = TRY(read_trial(run.state_dir))) facts.on_trial = trial->digest;
+  }
   facts.retry_held = run.request.retry_held;
   facts.allow_downgrade = run.request.allow_downgrade;
   for (std::string& warning : TRY(policy::may_take(facts))) run.report.warnings.push_back(std::move(warning));
@@ -124,6 +129,15 @@ void describe_plan(UpgradeReport& report, const ImportPlan& plan) {
 /// What the machine remembers of an image it has taken. The image stays taken when this cannot be written.
 Result<void> remember_taken(const Run& run) {
   TRY(lift(run.state_dir, run.report.digest));
+  return {};
+}
+
+/// On a running machine the rest happens at shutdown: who will do it, and will the machine come back by itself?
+Result<void> foresee_the_shutdown(Run& run) {
+  if (!run.host.running) return {};
+  TRY(ensure_finalizer(run.world));
+  const policy::TrialPlan trial = TRY(trial_plan(run.host, run.state_dir, run.settings.tries));
+  if (!trial.warning.empty()) run.report.warnings.push_back(trial.warning);
   return {};
 }
 
@@ -156,6 +170,7 @@ Result<void> carry_out(Run& run, Source& source, const Candidate& candidate) {
         "`rasupd etc conflicts` lists them all; move or remove the local files, then upgrade again");
   }
   TRY(run.world.check_stop());
+  TRY(foresee_the_shutdown(run));
   TRY(failpoint("stage"));
   steps.begin(1);  // from here on a stop is not heeded: this is the commit point
   NewDeployment next = deployment_of(candidate, run.tracked, imported.commit, run.host.current()->stateroot);

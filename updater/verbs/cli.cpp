@@ -51,6 +51,7 @@ void build(CLI::App& app, Globals& globals, Selected& selected) {
   add_status(app, selected, globals);
   add_upgrade(app, selected);
   add_switch(app, selected);
+  add_apply(app, selected);
   add_rollback(app, selected);
   add_unstage(app, selected);
   add_pin(app, selected);

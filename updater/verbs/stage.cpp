@@ -1,4 +1,4 @@
-// unstage, finalize (the shutdown unit's verb), pin and unpin: small calls into the deploy room.
+// unstage, pin and unpin: small calls into the deploy room.
 
 #include <fmt/format.h>
 
@@ -6,9 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/text.hpp"
 #include "deploy/deploy.hpp"
-#include "state/state_dir.hpp"
 #include "upgrade/attempt.hpp"
 #include "verbs/verb.hpp"
 
@@ -26,24 +24,6 @@ Result<Answer> run_unstage(const World& world) {
   refresh_reboot_required(world, host.state());
   answer.human = answer.changed ? "The staged deployment was dropped.\n" : "Nothing is staged.\n";
   return answer;
-}
-
-Result<Answer> run_finalize(const World& world) {
-  LockedHost host = TRY(LockedHost::lock(world));
-  const std::string state_dir = state_directory_of(world, host.state());
-  auto done = finalize_staged(host, TrialRequest{});
-  if (done && !*done) return Answer{false, nullptr, "Nothing to finalize.\n"};
-  JournalEvent event;
-  event.event = "finalize";
-  event.verb = "finalize";
-  event.time = rfc3339(std::chrono::system_clock::to_time_t(world.clock.now()));
-  event.result = done ? "ok" : "failed";
-  if (!done) event.error = std::string(kind_name(done.error().kind)) + ": " + done.error().message;
-  if (auto written = append_journal(state_dir, event); !written) {
-    world.progress.note("warning: the journal could not be written: " + written.error().message);
-  }
-  TRY(done);
-  return Answer{true, nullptr, "The staged deployment is the first boot entry now.\n"};
 }
 
 Result<Answer> run_pin(const World& world, std::size_t index, bool pinned) {
@@ -66,16 +46,6 @@ void add_unstage(CLI::App& app, Selected& selected) {
   verb->callback([&selected] {
     selected.kind = "UnstageResult";
     selected.run = run_unstage;
-  });
-}
-
-void add_finalize(CLI::App& app, Selected& selected) {
-  auto* verb =
-      app.add_subcommand("finalize", "Carry out what is staged; run by the shutdown unit")->group("");
-  verb->fallthrough();
-  verb->callback([&selected] {
-    selected.kind = "FinalizeResult";
-    selected.run = run_finalize;
   });
 }
 

@@ -5,6 +5,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "config/settings.hpp"
+#include "deploy/trial.hpp"
 #include "image/platform.hpp"
 #include "upgrade/attempt.hpp"
 #include "verbs/status_document.hpp"
@@ -27,6 +28,15 @@ T read_or(Result<T> result, T fallback, std::vector<std::string>& warnings) {
   return fallback;
 }
 
+/// The trial by /var's record, its starts by the bootloader's counter where it keeps one.
+void gather_trial(const World& world, const std::string& state, StatusFacts& f) {
+  f.trial = read_or(read_trial(state), {}, f.warnings);
+  if (!f.trial) return;
+  f.tries_left = f.trial->tries > f.trial->starts ? f.trial->tries - f.trial->starts : 0;
+  const auto counter = read_or(read_counter(world, f.host), {}, f.warnings);
+  if (counter && counter->deployment == f.trial->deployment) f.tries_left = counter->left;
+}
+
 StatusFacts gather(const World& world, HostState host) {
   StatusFacts f;
   f.host = std::move(host);
@@ -35,6 +45,7 @@ StatusFacts gather(const World& world, HostState host) {
     f.boot_id = std::string(trim(**id));
   if (auto architecture = host_architecture()) f.architecture = *architecture;
   f.role = read_or(read_role(state), {}, f.warnings);
+  gather_trial(world, state, f);
   f.held = read_or(read_held(state), {}, f.warnings);
   f.last_attempt = read_or(last_event(state, "attempt"), {}, f.warnings);
   f.last_finalize = read_or(last_event(state, "finalize"), {}, f.warnings);

@@ -83,6 +83,11 @@ bool reboot_required(const HostState& host) {
   return host.running && ((host.staged && !host.deployments[*host.staged].locked) || host.rollback_queued);
 }
 
+Json trial_json(const StatusFacts& f) {
+  if (!f.trial) return nullptr;
+  return {{"digest", f.trial->digest}, {"triesLeft", f.tries_left}};
+}
+
 Json rasupd_json(const StatusFacts& f) {
   Json held = Json::array();
   for (const Held& h : f.held)
@@ -91,7 +96,7 @@ Json rasupd_json(const StatusFacts& f) {
           {"architecture", or_null(f.architecture)},
           {"role", or_null(f.role)},
           {"default", entry_at(f.host, f.host.first)},
-          {"trial", nullptr},
+          {"trial", trial_json(f)},
           {"held", held},
           {"lastAttempt", event_json(f.last_attempt, true)},
           {"lastFinalize", event_json(f.last_finalize, false)},

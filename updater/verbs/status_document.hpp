@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "deploy/host.hpp"
 #include "state/state_dir.hpp"
+#include "state/trial.hpp"
 
 namespace rasupd {
 
@@ -17,6 +18,8 @@ struct StatusFacts {
   std::optional<std::string> boot_id, architecture, role;
   std::vector<Held> held;
   std::optional<JournalEvent> last_attempt, last_finalize;
+  std::optional<TrialRecord> trial;
+  unsigned tries_left = 0;  ///< of the trial
   std::vector<std::string> warnings;
   bool booted_only = false;
 };

@@ -50,6 +50,10 @@ std::string status_text(const StatusFacts& f) {
   }
   if (f.host.deployments.empty()) text = "There is no deployment here.\n";
   if (f.role) text += fmt::format("Role: {}\n", printable(*f.role));
+  if (f.trial) {
+    text += fmt::format("On trial: {} (since {}, {} start{} left)\n", f.trial->digest, f.trial->since, f.tries_left,
+                        f.tries_left == 1 ? "" : "s");
+  }
   for (const Held& h : f.held) text += fmt::format("Held: {} ({}, since {})\n", h.digest, h.reason, h.since);
   text += event_text("Last attempt", f.last_attempt);
   text += event_text("Last finalize", f.last_finalize);

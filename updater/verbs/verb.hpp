@@ -48,6 +48,7 @@ void add_switch(CLI::App& app, Selected& selected);
 void add_rollback(CLI::App& app, Selected& selected);
 void add_unstage(CLI::App& app, Selected& selected);
 void add_finalize(CLI::App& app, Selected& selected);
+void add_apply(CLI::App& app, Selected& selected);
 void add_pin(CLI::App& app, Selected& selected);
 void add_prune(CLI::App& app, Selected& selected);
 void add_etc(CLI::App& app, Selected& selected);
