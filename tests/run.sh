@@ -31,6 +31,7 @@ packages=(
   # to test
   ostree python3 python3-jsonschema docker-registry apache2-utils skopeo buildah umoci mmdebstrap jq zstd openssl
   attr e2fsprogs util-linux ca-certificates
+  gdisk mtools dosfstools xfsprogs btrfs-progs grub-common grub-efi-amd64-bin grub-pc-bin
 )
 missing=()
 for package in "${packages[@]}"; do

@@ -35,6 +35,9 @@ class Schemas(WorldCase):
         """Every verb with its kind, in an order that works on one machine."""
         reference, root = self.releases.reference, self.sysroot.path
         yield "InstallToFilesystemResult", ("install", "to-filesystem", reference, root)
+        with open(self / "disk.img", "wb") as disk:
+            disk.truncate(600 << 20)
+        yield "InstallToDiskResult", ("install", "to-disk", reference, self / "disk.img", "--bootloader", "none")
         yield "UpgradeResult", ("upgrade",)
         self.releases.publish("2.0")
         yield "UpgradeResult", ("upgrade", "--check")

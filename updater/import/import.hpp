@@ -36,6 +36,9 @@ Result<ImportPlan> plan_import(const Repo& repo, const Manifest& manifest, const
 /// not fit beside `reserve`. `repo_path` is the directory whose file system is asked.
 Result<void> check_space(const ImportPlan& plan, const std::string& repo_path, std::uint64_t reserve);
 
+/// What all layers of an image take expanded, estimated as check_space() does.
+std::uint64_t expanded_size(const Manifest& manifest);
+
 struct ImageDocuments {
   Reference reference;        ///< names the image ref
   Digest manifest_digest;     ///< per-arch

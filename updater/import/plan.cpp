@@ -54,6 +54,15 @@ Result<ImportPlan> plan_import(const Repo& repo, const Manifest& manifest, const
   return plan;
 }
 
+std::uint64_t expanded_size(const Manifest& manifest) {
+  std::uint64_t sum = 0;
+  std::set<Digest> counted;
+  for (const Descriptor& layer : manifest.layers) {
+    if (counted.insert(layer.digest).second) sum += expanded_estimate(layer);
+  }
+  return sum;
+}
+
 Result<void> check_space(const ImportPlan& plan, const std::string& repo_path, std::uint64_t reserve) {
   std::uint64_t needed = 0;
   std::set<Digest> counted;

@@ -25,25 +25,32 @@ namespace {
 /// moving the repository into place is one rename.
 constexpr const char* kStaging = ".rasupd-install";
 
-/// The import beside what is there. Leaves ROOT/.rasupd-install/ostree with the image's commit, which it
-/// returns.
-Result<std::string> import_beside(const World& world, const Settings& settings, const InstallRequest& request,
-                                  Source& source, const Candidate& candidate, UpgradeReport& report) {
-  World beside = world;
-  beside.sysroot = path_join(world.sysroot, kStaging);
-  TRY(init_sysroot(beside, request.stateroot));
+/// Makes a sysroot in world.sysroot and imports the image; returns its commit.
+Result<std::string> import_into(const World& world, const Settings& settings, const InstallRequest& request,
+                                VerifiedImage& image) {
+  TRY(init_sysroot(world, request.stateroot));
   TRY(failpoint("lock"));
-  LockedHost host = TRY(LockedHost::lock(beside));
-  Repo repo = TRY(Repo::open(path_join(beside.sysroot, "ostree/repo")));
+  LockedHost host = TRY(LockedHost::lock(world));
+  Repo repo = TRY(Repo::open(path_join(world.sysroot, "ostree/repo")));
+  const Candidate& candidate = image.candidate;
   const ImportPlan plan = TRY(plan_import(repo, candidate.image.manifest, candidate.config.config));
-  report.layers_needed = plan.needed;
-  report.layers_present = plan.present;
-  report.bytes_needed = plan.bytes_needed;
-  const Imported imported = TRY(import_candidate(beside, settings, source, repo, host, candidate, plan));
-  report.bytes_fetched = source.bytes_fetched();
+  image.report.layers_needed = plan.needed;
+  image.report.layers_present = plan.present;
+  image.report.bytes_needed = plan.bytes_needed;
+  const Imported imported = TRY(import_candidate(world, settings, image.source, repo, host, candidate, plan));
+  image.report.bytes_fetched = image.source.bytes_fetched();
   TRY(world.check_stop());
   TRY(failpoint("stage"));
   return imported.commit;
+}
+
+/// The import beside what is there. Leaves ROOT/.rasupd-install/ostree with the image's commit, which it
+/// returns.
+Result<std::string> import_beside(const World& world, const Settings& settings, const InstallRequest& request,
+                                  VerifiedImage& image) {
+  World beside = world;
+  beside.sysroot = path_join(world.sysroot, kStaging);
+  return import_into(beside, settings, request, image);
 }
 
 /// The repository from beside into its place; what else the staging directory holds goes.
@@ -53,50 +60,27 @@ Result<void> move_into_place(const std::string& root) {
   return remove_tree(root, kStaging);
 }
 
-/// From here on the old content is gone.
-Result<void> deploy_first(const World& world, const InstallRequest& request, const Candidate& candidate,
-                          const std::string& commit, UpgradeReport& report) {
-  TRY(move_into_place(world.sysroot));
-  TRY(init_sysroot(world, request.stateroot));
+/// The image's /var and the first deployment, whose directory is returned.
+Result<std::string> deploy_first(const World& world, const InstallRequest& request, VerifiedImage& image,
+                                 const std::string& commit) {
   LockedHost host = TRY(LockedHost::lock(world));
   const Repo repo = TRY(Repo::open(path_join(world.sysroot, "ostree/repo")));
   Steps steps(world.progress, "staging", "Deploying", {"unpacking /var", "deploying"});
   steps.begin(0);
   TRY(unpack_var(repo, commit, path_join(world.sysroot, "ostree/deploy/" + request.stateroot + "/var")));
   steps.begin(1);
-  NewDeployment next = deployment_of(candidate, request.image, commit, request.stateroot);
+  NewDeployment next = deployment_of(image.candidate, request.image, commit, request.stateroot);
   next.add_kargs = request.kargs;
   DeployResult deployed = TRY(deploy_image(host, next));
-  for (std::string& warning : deployed.warnings) report.warnings.push_back(std::move(warning));
+  for (std::string& warning : deployed.warnings) image.report.warnings.push_back(std::move(warning));
   steps.begin(2);
-  return {};
+  return deployed.directory;
 }
 
 std::string real_path(const std::string& path) {
   std::error_code ignored;
   const auto real = std::filesystem::weakly_canonical(path, ignored);
   return ignored ? path : real.string();
-}
-
-/// Names that would leave their place, or do not survive in a boot entry, are refused before anything is
-/// asked.
-Result<void> check_request(const InstallRequest& request) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
-  };
-  const std::string& name = request.stateroot;
-  if (name.empty() || name.front() == '.' || name.size() > 64 ||
-      !std::all_of(name.begin(), name.end(), plain)) {
-    return fail(Kind::Usage, "--stateroot \"" + printable(name) +
-                                 "\": a name of letters, digits, '-', '_' and '.' is needed");
-  }
-  for (const std::string& argument : request.kargs) {
-    const bool odd = std::any_of(argument.begin(), argument.end(),
-                                 [](char c) { return static_cast<unsigned char>(c) < 0x20; });
-    if (argument.empty() || odd)
-      return fail(Kind::Usage, "--karg \"" + printable(argument) + "\" is no kernel argument");
-  }
-  return {};
 }
 
 /// The running system, or the place the image itself lies in, is never emptied.
@@ -131,15 +115,17 @@ Result<void> replace_root(const World& world) {
 
 /// Steps from the import to the first boot entry. `replaced` turns true once old content is gone.
 Result<void> install_there(const World& world, const Settings& settings, const InstallRequest& request,
-                           Source& source, const Candidate& candidate, UpgradeReport& report, bool empty,
-                           bool& replaced) {
+                           VerifiedImage& image, bool empty, bool& replaced) {
   TRY(remove_tree(world.sysroot, kStaging));  // what an interrupted installation left
-  const std::string commit = TRY(import_beside(world, settings, request, source, candidate, report));
+  const std::string commit = TRY(import_beside(world, settings, request, image));
   if (!empty) {
     replaced = true;
     TRY(replace_root(world));
   }
-  return deploy_first(world, request, candidate, commit, report);
+  TRY(move_into_place(world.sysroot));
+  TRY(init_sysroot(world, request.stateroot));
+  TRY(deploy_first(world, request, image, commit));
+  return {};
 }
 
 /// Only what this run made is taken away again.
@@ -149,29 +135,70 @@ void undo(const World& world, bool everything, bool made) {
   if (made) ::rmdir(world.sysroot.c_str());
 }
 
+/// The end of an installation that did what was asked.
+void record(const World& world, const InstallRequest& request, UpgradeReport& report) {
+  report.changed = true;
+  const std::string state = state_directory(world.sysroot, false, request.stateroot);
+  record_attempt(world, state, "install", report.digest, true, nullptr);
+}
+
 }  // namespace
 
-Result<UpgradeReport> install_to_filesystem(const World& world, const Settings& settings,
-                                            const InstallRequest& request) {
-  TRY(check_request(request));
-  TRY(refuse_dangerous_root(world.sysroot, request));
-  const bool empty = TRY(root_is_empty(world.sysroot));
-  if (!empty && !request.replace) {
-    return fail(Kind::Usage, world.sysroot + " is not empty", "--replace removes what is there");
+Result<void> check_install_request(const InstallRequest& request) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  };
+  const std::string& name = request.stateroot;
+  if (name.empty() || name.front() == '.' || name.size() > 64 ||
+      !std::all_of(name.begin(), name.end(), plain)) {
+    return fail(Kind::Usage, "--stateroot \"" + printable(name) +
+                                 "\": a name of letters, digits, '-', '_' and '.' is needed");
   }
-  UpgradeReport report;
-  report.reference = request.image;
+  for (const std::string& argument : request.kargs) {
+    const bool odd = std::any_of(argument.begin(), argument.end(),
+                                 [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+    if (argument.empty() || odd)
+      return fail(Kind::Usage, "--karg \"" + printable(argument) + "\" is no kernel argument");
+  }
+  return {};
+}
+
+Result<VerifiedImage> verify_for_install(const World& world, const Settings& settings,
+                                         const InstallRequest& request) {
   Source source = TRY(Source::open(world, request.image, settings));
   const std::string architecture =
       request.architecture.empty() ? TRY(host_architecture()) : request.architecture;
-  const Candidate candidate =
+  Candidate candidate =
       TRY(find_candidate(world, settings, source, request.image, std::nullopt, architecture));
+  UpgradeReport report;
+  report.reference = request.image;
   report.digest = candidate.image.document.digest.str();
   if (candidate.image.index) report.index_digest = candidate.image.index->digest.str();
   report.version = candidate.version;
   report.architecture = candidate.config.config.architecture;
   report.trust = candidate.trust;
+  return VerifiedImage{std::move(source), std::move(candidate), std::move(report)};
+}
 
+Result<std::string> install_on_fresh_root(const World& world, const Settings& settings,
+                                          const InstallRequest& request, VerifiedImage& image,
+                                          const BeforeDeploy& before_deploy) {
+  const std::string commit = TRY(import_into(world, settings, request, image));
+  TRY(before_deploy(commit));
+  std::string directory = TRY(deploy_first(world, request, image, commit));
+  record(world, request, image.report);
+  return directory;
+}
+
+Result<UpgradeReport> install_to_filesystem(const World& world, const Settings& settings,
+                                            const InstallRequest& request) {
+  TRY(check_install_request(request));
+  TRY(refuse_dangerous_root(world.sysroot, request));
+  const bool empty = TRY(root_is_empty(world.sysroot));
+  if (!empty && !request.replace) {
+    return fail(Kind::Usage, world.sysroot + " is not empty", "--replace removes what is there");
+  }
+  VerifiedImage image = TRY(verify_for_install(world, settings, request));
   const bool made = !exists(world.sysroot);
   if (made) TRY(make_directories(world.sysroot));
   const Fd claim = TRY(claim_root(world.sysroot));
@@ -179,7 +206,7 @@ Result<UpgradeReport> install_to_filesystem(const World& world, const Settings& 
     return fail(Kind::Busy, world.sysroot + " was empty a moment ago", "another installation went there");
   }
   bool replaced = false;
-  auto done = install_there(world, settings, request, source, candidate, report, empty, replaced);
+  auto done = install_there(world, settings, request, image, empty, replaced);
   if (!done) {
     if (replaced && done.error().kind == Kind::Busy) replaced = false;  // in use: nothing was removed
     undo(world, empty || replaced, made);
@@ -187,10 +214,8 @@ Result<UpgradeReport> install_to_filesystem(const World& world, const Settings& 
     if (replaced) done.error().message += "; what ROOT held is gone";
     return fail(std::move(done.error()));
   }
-  report.changed = true;
-  const std::string state = state_directory(world.sysroot, false, request.stateroot);
-  record_attempt(world, state, "install", report.digest, true, nullptr);
-  return report;
+  record(world, request, image.report);
+  return std::move(image.report);
 }
 
 }  // namespace rasupd

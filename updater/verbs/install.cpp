@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "verbs/install_options.hpp"
 #include "verbs/report.hpp"
 #include "verbs/verb.hpp"
 
@@ -10,56 +11,71 @@ namespace rasupd {
 namespace {
 
 struct Options {
-  std::string image, root, bootloader = "auto";
-  InstallRequest request;
-  bool generic = false;
+  std::string root;
+  InstallOptions common;
 };
 
 Result<Answer> run(const World& world, const Options& options) {
-  if (options.bootloader != "auto" && options.bootloader != "none") {
+  const std::string& bootloader = options.common.bootloader;
+  if (bootloader != "auto" && bootloader != "none") {
     return fail(Kind::Usage,
-                "--bootloader " + options.bootloader + " is not built yet; only boot entries are written",
+                "--bootloader " + bootloader + " is not built yet; only boot entries are written",
                 "use auto or none");
   }
-  InstallRequest request = options.request;
-  request.image = TRY(reference_argument(options.image));
+  InstallRequest request = options.common.request;
+  request.image = TRY(reference_argument(options.common.image));
   const Settings settings = TRY(load_settings(world.config_root, true));
   UpgradeReport report = TRY(install_to_filesystem(world, settings, request));
-  if (options.bootloader == "auto") report.warnings.push_back("no bootloader found: boot entries only");
+  if (bootloader == "auto") report.warnings.push_back("no bootloader found: boot entries only");
   for (const std::string& warning : settings.warnings) report.warnings.push_back(warning);
   for (const std::string& warning : report.warnings) world.progress.note("warning: " + warning);
   return answer_of(report, false, false);
 }
 
-}  // namespace
-
-void add_install(CLI::App& app, Selected& selected) {
-  auto* install = app.add_subcommand("install", "First installation");
-  install->fallthrough();
-  install->require_subcommand(1);
-  auto* verb = install->add_subcommand("to-filesystem", "Install IMAGE into the mounted file system ROOT");
-  verb->fallthrough();
+void add_to_filesystem(CLI::App& install, Selected& selected) {
+  auto* verb = install.add_subcommand("to-filesystem", "Install IMAGE into the mounted file system ROOT");
   auto options = std::make_shared<Options>();
-  verb->add_option("IMAGE", options->image,
-                   "HOST/REPO[:TAG][@DIGEST], oci:PATH[:TAG] or oci-archive:PATH[:TAG]")
-      ->required();
+  add_image_argument(*verb, options->common);
   verb->add_option("ROOT", options->root, "An empty directory or mounted file system")->required();
-  verb->add_flag("--replace", options->request.replace,
+  verb->add_flag("--replace", options->common.request.replace,
                  "Remove what ROOT holds, once the image is known to be good");
-  verb->add_option("--arch", options->request.architecture,
-                   "Install for this architecture (amd64, arm64, …)");
-  verb->add_option("--karg", options->request.kargs, "Kernel argument; may be repeated")->type_name("K[=V]");
-  verb->add_option("--stateroot", options->request.stateroot, "Name of the stateroot");
-  verb->add_option("--bootloader", options->bootloader,
-                   "auto, grub, systemd-boot, extlinux, uboot, rpi or none")
-      ->check(CLI::IsMember({"auto", "grub", "systemd-boot", "extlinux", "uboot", "rpi", "none"}));
-  verb->add_flag("--generic-image", options->generic, "Accepted: nothing of this host is written into ROOT");
+  add_install_options(*verb, options->common,
+                      {"auto", "grub", "systemd-boot", "extlinux", "uboot", "rpi", "none"});
   verb->callback([options, &selected] {
     selected.kind = "InstallToFilesystemResult";
     selected.sysroot = options->root;
     selected.needs_sysroot = false;
     selected.run = [options](const World& world) { return run(world, *options); };
   });
+}
+
+}  // namespace
+
+void add_image_argument(CLI::App& verb, InstallOptions& options) {
+  verb.fallthrough();
+  verb.add_option("IMAGE", options.image,
+                  "HOST/REPO[:TAG][@DIGEST], oci:PATH[:TAG] or oci-archive:PATH[:TAG]")
+      ->required();
+}
+
+void add_install_options(CLI::App& verb, InstallOptions& options,
+                         const std::vector<std::string>& bootloaders) {
+  std::string listed;
+  for (const std::string& name : bootloaders) listed += (listed.empty() ? "" : ", ") + name;
+  verb.add_option("--arch", options.request.architecture, "Install for this architecture (amd64, arm64, …)");
+  verb.add_option("--karg", options.request.kargs, "Kernel argument; may be repeated")->type_name("K[=V]");
+  verb.add_option("--stateroot", options.request.stateroot, "Name of the stateroot");
+  verb.add_option("--bootloader", options.bootloader, listed)->check(CLI::IsMember(bootloaders));
+  verb.add_flag("--generic-image", options.generic,
+                "Accepted: nothing of this host is written into the system");
+}
+
+void add_install(CLI::App& app, Selected& selected) {
+  auto* install = app.add_subcommand("install", "First installation");
+  install->fallthrough();
+  install->require_subcommand(1);
+  add_to_filesystem(*install, selected);
+  add_install_to_disk(*install, selected);
 }
 
 }  // namespace rasupd
