@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -16,6 +17,10 @@
 
 namespace rasupd::boot {
 namespace {
+
+/// EXT4_IOC_CHECKPOINT (Documentation/filesystems/ext4/journal.rst, since Linux 5.14): what the journal holds is
+/// written to its place, without stopping anybody. Not in the headers for user space.
+constexpr unsigned long kExt4Checkpoint = _IOW('f', 43, std::uint32_t);
 
 Result<void> compare(const std::string& sysroot, const Entry& entry, const std::string& written,
                      const std::string& original) {
@@ -95,6 +100,8 @@ Result<void> settle_file_system(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_errno(errno, "opening " + path);
   if (::syncfs(fd.get()) != 0) return fail_errno(errno, "syncing the file system of " + path);
+  std::uint32_t flags = 0;
+  if (::ioctl(fd.get(), kExt4Checkpoint, &flags) == 0) return {};
   // A frozen root file system would stop this very process at its next write: thaw at once, whatever happened.
   if (::ioctl(fd.get(), FIFREEZE, 0) == 0) ::ioctl(fd.get(), FITHAW, 0);
   return {};

@@ -30,7 +30,7 @@ std::string loader_file(const std::string& sysroot, unsigned boot_version, const
 Result<unsigned> current_boot_version(const std::string& sysroot);
 
 /// Flushes the file system of `path` and brings it out of its journal, for boot loaders that read the disk without
-/// replaying one (GRUB, U-Boot): FIFREEZE and FITHAW, or syncfs where freezing is refused.
+/// replaying one (GRUB, U-Boot): ext4's checkpoint, else FIFREEZE and FITHAW, else no more than syncfs.
 Result<void> settle_file_system(const std::string& path);
 
 }  // namespace rasupd::boot
