@@ -230,6 +230,48 @@ class FakedBoot(WorldCase):
         self.assertEqual((7, "trial"), (refused.code, refused.error.get("reason")), refused)
         self.assertEqual("trial", self.done("upgrade", "--check", changed=False)["held"])
 
+    def on_trial(self):
+        """Boots 2.0 on trial, 1.0 being good. Returns the trial's deployment."""
+        self.install_grub()
+        self.make_good(self.booted_id(), self.first.digest)
+        self.releases.publish("2.0")
+        self.switch()
+        self.done("finalize", changed=True)
+        self.reboot()
+        return json.loads(read(self.state_directory() + "/trial"))["trial"]["deployment"]
+
+    def test_a_clean_up_does_not_end_a_trial(self):
+        deployment = self.on_trial()
+        self.done("prune")
+        self.assertIn(f"set rasupd_trial='{deployment}'", self.grub("menu"))
+        self.assertIn("rasupd_left=3", self.grub("env"))
+
+    def test_a_rollback_by_hand_ends_the_trial(self):
+        self.on_trial()
+        self.done("rollback", changed=True)
+        self.assertFalse(os.path.exists(self.state_directory() + "/trial"))
+        self.assertNotIn("rasupd_trial", self.grub("menu"))
+        self.assertNotIn("rasupd_left", self.grub("env"))
+        self.assertEqual("rolled-back", self.status_inside()["rasupd"]["held"][0]["reason"])
+
+    def test_power_cut_before_grub_sees_the_switch(self):
+        """GRUB does not replay a journal: the old one may boot once more, with the new one first in the entries."""
+        self.on_trial()
+        self.assertTrue(self.done("status", FAKE_BOOT_ENTRY="1")["status"]["rasupd"]["rebootRequired"])
+        self.done("upgrade", changed=False, FAKE_BOOT_ENTRY="1")  # it boots next already
+        third = self.releases.publish("3.0")
+        self.done("upgrade", changed=True, FAKE_BOOT_ENTRY="1")
+        self.done("finalize", changed=True, FAKE_BOOT_ENTRY="1")
+        self.assertEqual(third.digest, json.loads(read(self.state_directory() + "/trial"))["trial"]["digest"])
+
+    def test_nothing_is_taken_before_health_has_said_what_failed(self):
+        self.on_trial()
+        env = self.grub("env").replace("rasupd_left=3", "rasupd_left=0")
+        write(self.sysroot.path + "/boot/grub/grubenv", env)
+        self.releases.publish("3.0")
+        refused = self.boot("upgrade", FAKE_BOOT_ENTRY="1")
+        self.assertEqual((7, "trial"), (refused.code, refused.error.get("reason")), refused)
+
     def test_without_a_good_deployment_there_is_no_trial_and_a_warning(self):
         self.install_grub()
         self.releases.publish("2.0")

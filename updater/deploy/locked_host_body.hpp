@@ -28,7 +28,8 @@ Result<void> refuse_without_boot(const HostState& state);
 
 /// Makes `directories` the boot entries, in this order, and proves it (R124): the former order comes back
 /// when the read-back fails. A staged deployment is dropped unless it is the first of them. Nothing is
-/// cleaned up. With `tries` the first boots on trial with so many starts; else no trial is armed afterwards.
+/// cleaned up. With `tries` the first boots on trial with so many starts; else a trial of what is first and stays so
+/// goes on, and any other ends.
 /// Returns warnings. Error Boot.
 Result<std::vector<std::string>> switch_entries(LockedHost::Body& body,
                                                 const std::vector<std::string>& directories, unsigned tries = 0);

@@ -27,11 +27,24 @@ Result<void> restore(LockedHost::Body& body, const std::vector<std::string>& for
   return {};
 }
 
+/// A trial belongs to its deployment: it goes on while that stays first, whatever else of the menu changes.
+Result<std::optional<boot::Trial>> trial_of(const LockedHost::Body& body, const boot::Next& next, unsigned tries) {
+  if (next.entries.empty()) return std::optional<boot::Trial>{};
+  const std::string& first = next.entries.front().deployment;
+  if (tries > 0) return std::optional<boot::Trial>{boot::Trial{first, tries}};
+  const HostState& state = body.state;
+  if (!state.first || !state.deployments[*state.first].directory.ends_with("/" + first))
+    return std::optional<boot::Trial>{};
+  auto pending = TRY(body.bootloader->trial());
+  if (pending && pending->deployment != first) pending.reset();
+  return pending;
+}
+
 /// Bootloader's part, entries, bootloader's part, proof. `written` turns true with the entries.
 Result<std::vector<std::string>> turn(LockedHost::Body& body, const std::vector<std::string>& directories,
                                       unsigned tries, const boot::Menu& before, bool& written) {
   boot::Next next = TRY(next_menu(body, directories));
-  if (tries > 0 && !next.entries.empty()) next.trial = boot::Trial{next.entries.front().deployment, tries};
+  next.trial = TRY(trial_of(body, next, tries));
   TRY(body.bootloader->prepare(next));
   TRY(failpoint("switch-prepared"));
   written = true;

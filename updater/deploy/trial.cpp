@@ -48,6 +48,7 @@ Result<void> boot_from(LockedHost& host, const std::string& id) {
   if (order.empty() || order.front().substr(order.front().rfind('/') + 1) != id) {
     return fail(Kind::Boot, "no boot entry leads to deployment " + id, "`rasupd status` lists them");
   }
+  TRY(body.bootloader->end_trial());
   TRY(switch_entries(body, order));
   return {};
 }

@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
+#include "deploy/trial.hpp"
 #include "image/platform.hpp"
 #include "policy/hold.hpp"
 #include "policy/version.hpp"
@@ -45,8 +46,10 @@ Result<void> know_the_host(Run& run) {
     return fail(Kind::Boot, fmt::format("{}: no deployment to upgrade", run.world.sysroot),
                 "a first installation is `rasupd install to-filesystem IMAGE ROOT`");
   }
-  // What is staged already says what is tracked: a switch before the reboot must not be lost.
-  const Deployment& source = run.host.staged ? run.host.deployments[*run.host.staged] : *current;
+  // What boots next says what is tracked: a switch before the reboot must not be lost.
+  const Deployment& source = run.host.staged           ? run.host.deployments[*run.host.staged]
+                             : run.host.rollback_queued ? run.host.deployments[*run.host.first]
+                                                        : *current;
   run.state_dir = state_directory_of(run.world, run.host);
   if (run.request.download_only) TRY(require_running(run.host, "--download-only"));
   if (run.request.apply) TRY(require_running(run.host, "--apply"));
@@ -85,9 +88,9 @@ bool is_current(const Run& run, const std::string& digest) {
     return d.manifest_digest == digest && d.image == run.tracked;
   };
   if (run.host.staged) return same(run.host.deployments[*run.host.staged]);
-  // With a rollback queued the booted image is not what boots next.
-  const Deployment* current = run.host.current();
-  return same(*current) && !run.host.rollback_queued;
+  // The booted one is not what boots next after a rollback, or when power was cut right after a finalize.
+  if (run.host.rollback_queued) return same(run.host.deployments[*run.host.first]);
+  return same(*run.host.current());
 }
 
 /// The lowest version to take. Where nobody boots nothing is ever marked good: what is the default there is
@@ -101,6 +104,18 @@ Result<std::optional<std::string>> floor_of(const Run& run) {
   return floor;
 }
 
+/// The digest that waits for its verdict: what is booted, or what did not come up (health has not yet said so). One that
+/// only boots next time holds nobody up.
+Result<std::string> digest_on_trial(const Run& run) {
+  if (!run.host.running) return std::string();
+  const auto record = TRY(read_trial(run.state_dir));
+  if (!record) return std::string();
+  if (record->deployment == deployment_id(*run.host.current())) return record->digest;
+  const auto counter = TRY(read_counter(run.world, run.host));
+  const bool exhausted = counter && counter->deployment == record->deployment && counter->left == 0;
+  return exhausted ? record->digest : std::string();
+}
+
 /// Step 6, the machine's own memory: held digests and the version floor.
 Result<void> may_it_be_taken(Run& run) {
   policy::HoldFacts facts;
@@ -111,9 +126,7 @@ Result<void> may_it_be_taken(Run& run) {
     facts.held_reasons.push_back(held.reason);
   }
   facts.floor = TRY(floor_of(run));
-  if (run.host.running) {
-    if (const auto trial = TRY(read_trial(run.state_dir))) facts.on_trial = trial->digest;
-  }
+  facts.on_trial = TRY(digest_on_trial(run));
   facts.retry_held = run.request.retry_held;
   facts.allow_downgrade = run.request.allow_downgrade;
   for (std::string& warning : TRY(policy::may_take(facts))) run.report.warnings.push_back(std::move(warning));

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "deploy/deploy.hpp"
 #include "state/state_dir.hpp"
+#include "state/trial.hpp"
 #include "upgrade/attempt.hpp"
 #include "verbs/verb.hpp"
 
@@ -35,6 +36,7 @@ Result<void> remember(const World& world, const std::string& state_dir, const Ro
     TRY(hold(state_dir, {result.left->manifest_digest, "rolled-back", now}));
   }
   TRY(lift(state_dir, result.next.manifest_digest));
+  TRY(drop_trial(state_dir));  // a trial ends with the choice of a person
   return {};
 }
 
