@@ -1,1 +1,136 @@
-"""Power cuts: the machine always boots the old or the new image, whole, and the next upgrade succeeds."""
+"""Power cuts: the machine always boots the old or the new image, whole, and the next upgrade succeeds.
+
+A cut is an immediate reset without a sync, at a named point inside the program (failpoint action `cut`), or QEMU killed at
+a random moment. After it the disk is looked at from outside, the machine is started and must come up by itself, and
+then it is brought to the next version.
+"""
+
+import random
+import time
+
+from .lab import GuestError, GuestGone, settled
+from .stories import ALL, Story
+
+# Where → points. Each is cut once; `core` runs in continuous integration.
+UPGRADE = {"import-layer": True, "import-merge": True, "import-commit": True, "stage": False, "stage-written": True}
+FINALIZE = {
+    "finalize-started": True, "deploy-checkout": True, "etc.copied": False, "deploy-etc": True, "deploy-entries": True, "trial-recorded": True,
+    "menu-written": True, "trial-armed": True, "switch-prepared": True, "switch-written": True, "switch-finished": True, "deploy-done": False,
+}
+HEALTH = {"mark-good": True}
+RANDOM_CUTS = 5
+
+
+def _lost_power(machine, timeout):
+    """Until the reset of a cut; an orderly reboot instead of it is an error."""
+    machine.wait_off(timeout)
+    if "sysrq: Resetting" not in machine.console(5):
+        raise GuestError("the machine was not cut where it should have been")
+    machine.cut()
+
+
+def _cut_in_upgrade(machine, point):
+    machine.fire(f"RASUPD_FAILPOINT={point}=cut rasupd --progress none upgrade")
+    _lost_power(machine, 200)
+
+
+def _cut_in_finalize(machine, point):
+    machine.write("/run/rasupd-test/rasupd-finalize.env", f"RASUPD_FAILPOINT={point}=cut\n")
+    machine.fire("systemctl reboot")
+    _lost_power(machine, 200)
+
+
+def _cut_in_health(machine, point):
+    machine.write("/var/lib/rasupd-test/rasupd-health.env", f"RASUPD_FAILPOINT={point}=cut\n")
+    machine.fire("systemctl reboot")
+    machine.wait_off(120)
+    machine.start()
+    _lost_power(machine, 200)
+
+
+def _cut_in_first_boot(machine, moment):
+    machine.fire("systemctl reboot")
+    machine.wait_off(120)
+    machine.start()
+    time.sleep(moment)
+    machine.cut()
+
+
+def _cut_by_clock(machine, moment):
+    machine.fire("rasupd --progress none upgrade && systemctl reboot")
+    deadline = time.monotonic() + moment
+    while time.monotonic() < deadline:
+        if machine.process.poll() is not None:  # it rebooted meanwhile: the cut falls into the first boot
+            machine.start()
+        time.sleep(0.1)
+    machine.cut()
+
+
+def _whole(world, machine, what):
+    """What must hold for the disk at any moment. Returns the version that would boot."""
+    disk = world.look(machine)
+    world.check(not disk.faults, f"{what}: {disk.faults}")
+    version = disk.versions[0]
+    world.check(version in ("1.0", "2.0"), f"{what}: version {version} boots")
+    return version, disk
+
+
+def _after(world, machine):
+    """From the cut to the next upgrade."""
+    version, disk = _whole(world, machine, "after the cut")
+    marked = any("mark-good" in event or "good" in event for event in disk.journal)
+    if version == "2.0" and not marked:
+        world.check(disk.armed, f"the new deployment would boot unarmed: trial {disk.trial!r}, counter {disk.counter}")
+    world.check("1.0" in disk.versions, f"the way back is gone: {disk.versions}")
+    machine.start().wait_up(timeout=200, max_boots=2)
+    running = machine.sh("cat /usr/share/rasupd-image/version")
+    world.equal(version, running, "the version that booted, against the boot entries")
+    world.runs(machine, running)
+    settled(machine)
+    world.cuts.cut({"1.0": "old", "2.0": "new"}[running])
+    world.say(f"{running} runs after {machine.boot_seconds:.0f} s")
+    following = "2.0"
+    if running == "2.0":
+        following = "7.0"
+        world.channel.move_to("7.0")
+        world.good(machine)
+    world.rasupd(machine, "upgrade")
+    machine.off(120)
+    last = world.look(machine)
+    world.check(not last.faults, f"after the next upgrade: {last.faults}")
+    world.equal(following, last.versions[0], "what boots after the next upgrade")
+
+
+def _tell(world, make, cut, point):
+    machine = make(world)
+    world.channel.move_to("2.0")
+    try:
+        cut(machine, point)
+        _after(world, machine)
+    except (AssertionError, GuestError, GuestGone):
+        world.cuts.cut("broken")
+        raise
+
+
+def _register(kind, points, make, cut):
+    for point, core in points.items():
+        def tell(world, point=point):
+            _tell(world, make, cut, point)
+        ALL.append(Story(f"cut-{kind}-{point}", f"power is cut at {point}", core, tell))
+
+
+_register("upgrade", UPGRADE, lambda world: world.running(), _cut_in_upgrade)
+_register("finalize", FINALIZE, lambda world: world.staged(), _cut_in_finalize)
+_register("health", HEALTH, lambda world: world.staged(), _cut_in_health)
+_register("first-boot", {4: True, 9: False}, lambda world: world.staged(), _cut_in_first_boot)
+
+
+def _at_random(number):
+    def tell(world):
+        moment = random.Random(f"{world.lab.seed} {number}").uniform(1, 45)
+        world.say(f"cut after {moment:.1f} s (seed {world.lab.seed})")
+        _tell(world, lambda world: world.running(), _cut_by_clock, moment)
+    return Story(f"cut-at-random-{number}", "power is cut at a random moment from upgrade to the first boot", False, tell)
+
+
+ALL.extend(_at_random(number) for number in range(RANDOM_CUTS))

@@ -4,6 +4,7 @@
 #   version V         what a boot entry starts, the default first
 #   trial ID          the deployment on trial in GRUB's menu
 #   env NAME=VALUE    GRUB's environment block
+#   journal LINE      of rasupd's own journal
 # The journal is replayed as the kernel would at the next boot; nothing else may need repair. The mount lives in a
 # namespace of its own and goes with it.
 set -euo pipefail
@@ -39,4 +40,5 @@ if [ -e "$root/boot/grub/grubenv" ]; then
   [ "$(stat -c %s "$root/boot/grub/grubenv")" = 1024 ] || echo "fault grubenv is not 1024 bytes"
   grep -a '^[a-z_]*=' "$root/boot/grub/grubenv" | sed 's/^/env /' || true
 fi
+sed 's/^/journal /' "$root/ostree/deploy/default/var/lib/rasupd/journal" 2> /dev/null || true
 umount "$root"

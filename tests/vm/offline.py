@@ -1,7 +1,7 @@
 """The disk of a machine that is off: is it whole, and what would boot?"""
 
-import json
 import os
+import struct
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ class Disk:
     versions: list = field(default_factory=list)  # what the boot entries would start, the default first
     trial: str = ""  # the deployment GRUB's menu has on trial
     counter: dict = field(default_factory=dict)  # what grubenv says
+    journal: list = field(default_factory=list)  # the lines of rasupd's own journal
 
     @property
     def armed(self):
@@ -24,12 +25,17 @@ class Disk:
         return bool(self.trial) and self.counter.get("rasupd_id") == self.trial and self.counter.get("rasupd_left", "").isdigit()
 
 
-def root_offset(raw):
-    """Where the root's file system begins: the largest Linux partition."""
-    table = json.loads(subprocess.run(["sfdisk", "-J", raw], check=True, capture_output=True, text=True).stdout)["partitiontable"]
-    sector = table.get("sectorsize", 512)
-    biggest = max(table["partitions"], key=lambda part: part["size"])
-    return biggest["start"] * sector, biggest["size"] * sector
+def root_partition(raw):
+    """(offset, size) in bytes of the largest partition of a GPT disk: the root."""
+    with open(raw, "rb") as disk:
+        disk.seek(512)
+        header = disk.read(92)
+        first, count, size = struct.unpack_from("<QII", header, 72)
+        disk.seek(first * 512)
+        table = disk.read(count * size)
+    spans = [struct.unpack_from("<QQ", table, number * size + 32) for number in range(count)]
+    start, end = max(spans, key=lambda span: span[1] - span[0])
+    return start * 512, (end + 1 - start) * 512
 
 
 def look(disk, folder):
@@ -37,7 +43,7 @@ def look(disk, folder):
     with tempfile.TemporaryDirectory(dir=folder) as work:
         raw = os.path.join(work, "disk.raw")
         subprocess.run(["qemu-img", "convert", "-O", "raw", disk, raw], check=True)
-        offset, size = root_offset(raw)
+        offset, size = root_partition(raw)
         done = subprocess.run(["bash", SCRIPT, raw, str(offset), str(size), work], capture_output=True, text=True, timeout=300)
     found = Disk()
     for line in done.stdout.splitlines():
@@ -48,6 +54,8 @@ def look(disk, folder):
             found.versions.append(rest)
         elif kind == "trial":
             found.trial = rest
+        elif kind == "journal":
+            found.journal.append(rest)
         elif kind == "env":
             name, _, value = rest.partition("=")
             found.counter[name] = value
