@@ -132,7 +132,7 @@ class Images:
         plain = _read_last(layout, first, initramfs)
         extra = _cpio("etc/initramfs-of-v2", b"2.0\n")
         for version in ("2.0", "3.0", "4.0", "5.0", "6.0", "7.0", "8.0"):
-            layer = oci.Layer()
+            layer = oci.Layer().whiteout("etc/test/only-1.0.conf")
             for name, text in {**_defaults(version), **_release(layout, first, version)}.items():
                 layer.file(name, text)
             if version == "2.0":

@@ -65,19 +65,21 @@ class Lab:
             return root.path
         return self.once("config", make)
 
-    def installed(self, firmware="bios", bootloader="grub"):
+    def installed(self, bootloader="grub", options=()):
         """A disk with v1 on it; kept beside the images, for they change with the program."""
+        name = "-".join([bootloader, *(option.strip("-") for option in options)])
+
         def make():
             self.pool.move_to("1.0")
-            kept = os.path.join(self.images.folder, f"{bootloader}-{firmware}-{disks.recipe()}.raw")
+            kept = os.path.join(self.images.folder, name + ".raw")
             if not os.path.exists(kept):
-                work = os.path.join(self.folder, f"install-{bootloader}-{firmware}")
-                made = disks.make_disk(TRACKED, self.config_root(), work, firmware, bootloader, KARGS)
-                subprocess.run(["cp", "--sparse=always", made, kept + ".new"], check=True)
+                new = os.path.join(self.folder, name + ".raw")
+                disks.make_disk(TRACKED, self.config_root(), new, bootloader, options, KARGS)
+                subprocess.run(["cp", "--sparse=always", new, kept + ".new"], check=True)
                 os.rename(kept + ".new", kept)
-                shutil.rmtree(work)
+                os.unlink(new)
             return kept
-        return self.once(f"disk-{bootloader}-{firmware}", make)
+        return self.once("disk-" + name, make)
 
     def choose_accelerator(self):
         """KVM where it works."""
@@ -93,7 +95,7 @@ class Lab:
         def make():
             folder = os.path.join(self.folder, f"booted-{bootloader}-{firmware}")
             os.makedirs(folder)
-            machine = Machine(folder, overlay(self.installed(firmware, bootloader), os.path.join(folder, "disk.qcow2")), firmware)
+            machine = Machine(folder, overlay(self.installed(bootloader), os.path.join(folder, "disk.qcow2")), firmware)
             with machine:
                 machine.start().wait_up()
                 settled(machine)
@@ -161,9 +163,9 @@ class World:
         self.machines.append(machine)
         return machine
 
-    def fresh(self, firmware="bios", bootloader="grub"):
+    def fresh(self, firmware="bios", bootloader="grub", options=()):
         """A machine that was never started."""
-        base = self.lab.installed(firmware, bootloader)
+        base = self.lab.installed(bootloader, options)
         folder = os.path.join(self.folder, f"machine{len(self.machines)}")
         os.makedirs(folder)
         return self._adopt(Machine(folder, overlay(base, os.path.join(folder, "disk.qcow2")), firmware))
@@ -181,8 +183,12 @@ class World:
     def _resume(self, kept, state):
         machine = self._adopt(kept.copy(os.path.join(self.folder, f"machine{len(self.machines)}")))
         machine.start(resume=state)
-        connect(machine, self.lab.registry, self.channel.repository)
+        self.connect(machine)
         return machine
+
+    def connect(self, machine):
+        """Makes the guest find its image in this story's channel."""
+        connect(machine, self.lab.registry, self.channel.repository)
 
     # --- claims ---
 

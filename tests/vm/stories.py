@@ -1,5 +1,6 @@
 """The stories, each told on one machine. Most begin with a machine that already runs v1 and is marked good."""
 
+import os
 from dataclasses import dataclass
 from typing import Callable
 
@@ -226,3 +227,35 @@ def _goes_to_v2(world, machine):
     machine.reboot()
     world.runs(machine, "2.0")
     world.good(machine)
+
+
+@story("taken-over-from-ostree", "a machine that `ostree admin` deployed is upgraded", core=True)
+def taken_over_from_ostree(world):
+    """A commit without the image's metadata, deployed by ostree with an origin that names the image."""
+    machine = world.running()
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "by_ostree.sh"), encoding="utf-8") as source:
+        machine.sh("IMAGE=ostree-image-signed:docker://registry.test/fleet/os:stable\n" + source.read(), timeout=200)
+    machine.reboot()
+    status = world.status(machine)
+    world.check((status["booted"] or {}).get("ostree"), f"what ostree deployed is not understood: {status}")
+    _goes_to_v2(world, machine)
+
+
+@story("small-boot", "/boot has no room for the kernel: refused at upgrade, the machine unchanged", core=True)
+def small_boot(world):
+    """A /boot of its own that holds two kernels, and an image whose initramfs has grown."""
+    machine = world.fresh(options=("--boot-size=64M",)).start()
+    machine.wait_up()
+    world.connect(machine)
+    settled(machine)
+    seen = "ostree admin status; find /boot /sysroot/ostree/deploy -maxdepth 4 | sort; cat /boot/loader/entries/*"
+    before = machine.sh(seen)
+    world.channel.move_to("8.0")
+    document = world.rasupd(machine, "upgrade", code=6)
+    message = document["error"]["message"]
+    world.check("/boot" in message and any(letter.isdigit() for letter in message), f"the message names no place and numbers: {message}")
+    world.equal(before, machine.sh(seen), "the machine after a refusal")
+    world.channel.move_to("2.0")
+    world.rasupd(machine, "upgrade")
+    machine.reboot()
+    world.runs(machine, "2.0")
