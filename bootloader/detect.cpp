@@ -1,13 +1,98 @@
 #include "bootloader/detect.hpp"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <functional>
+#include <vector>
+
 #include "base/files.hpp"
+#include "base/text.hpp"
+#include "bootloader/esp.hpp"
 #include "bootloader/grub.hpp"
 
 namespace rasupd::boot {
+namespace {
 
-Result<std::unique_ptr<Bootloader>> detect(const World& world, bool) {
-  if (TRY(grub::is_installed(world.sysroot))) return make_grub(world.sysroot);
-  return make_entries(world.sysroot);
+/// A bootloader that left traces, with what was seen.
+struct Evidence {
+  std::string what;  ///< for people: "GRUB (boot/grub/grub.cfg)"
+  bool ours = true;  ///< written for rasupd, not only lying about
+  bool systemd_boot = false;
+  std::function<std::unique_ptr<Bootloader>()> make;
+};
+
+bool same_directory(const std::string& a, const std::string& b) {
+  struct stat one {
+  }, two{};
+  return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &two) == 0 && one.st_dev == two.st_dev &&
+         one.st_ino == two.st_ino;
+}
+
+/// The directory of the EFI system partition that carries systemd-boot, empty when none does.
+Result<std::string> find_esp(const std::string& sysroot, bool running, const Places& places) {
+  std::vector<std::string> candidates;
+  if (running) {
+    if (const auto mounted = TRY(mounted_esp(places))) candidates.push_back(*mounted);
+  } else {
+    for (const char* place : {"efi", "boot/efi", "boot/firmware"})
+      candidates.push_back(path_join(sysroot, place));
+  }
+  for (const std::string& candidate : candidates) {
+    if (!TRY(has_systemd_boot(candidate))) continue;
+    if (!same_directory(candidate, path_join(sysroot, "boot"))) return candidate;
+    return fail(
+        Kind::Boot,
+        candidate + " is the EFI system partition and /boot at once, where libostree cannot make links",
+        "mount it at /efi");
+  }
+  return std::string();
+}
+
+Result<std::vector<Evidence>> collect(const World& world, const std::string& esp) {
+  const std::string& root = world.sysroot;
+  std::vector<Evidence> found;
+  if (TRY(grub::is_installed(root))) {
+    found.push_back({"GRUB (boot/grub/grub.cfg)", true, false, [root] { return make_grub(root); }});
+  }
+  if (!esp.empty()) {
+    const bool ours = !TRY(esp::read_esp(esp)).ours.empty();
+    found.push_back({fmt::format("systemd-boot ({}/EFI/systemd)", esp), ours, true,
+                     [root, esp] { return make_systemd_boot(root, esp); }});
+  }
+  return found;
+}
+
+/// A systemd-boot that only lies about does not count beside a bootloader that was set up for rasupd.
+void drop_strays(std::vector<Evidence>& found) {
+  if (found.size() < 2) return;
+  std::erase_if(found, [](const Evidence& one) { return !one.ours; });
+}
+
+tl::unexpected<Error> contradiction(std::string_view one, std::string_view other) {
+  return fail(Kind::Boot, fmt::format("two bootloaders claim this machine: {} and {}", one, other),
+              "remove the files of the one that does not start it");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootloader>> detect(const World& world, bool running, const Places& places) {
+  const std::string esp = TRY(find_esp(world.sysroot, running, places));
+  auto found = TRY(collect(world, esp));
+  const std::string firmware = running ? TRY(loader_info(places)) : std::string();
+  if (firmware.starts_with("systemd-boot")) {
+    // What started the machine is what starts it next.
+    for (const Evidence& one : found) {
+      if (one.systemd_boot) return one.make();
+    }
+    if (!found.empty()) return contradiction(found.front().what, "the firmware's LoaderInfo, " + firmware);
+    return fail(Kind::Boot,
+                fmt::format("{} started this machine, but its EFI system partition is not mounted", firmware),
+                "mount it at /efi or /boot/efi");
+  }
+  drop_strays(found);
+  if (found.size() > 1) return contradiction(found[0].what, found[1].what);
+  return found.empty() ? make_entries(world.sysroot) : found.front().make();
 }
 
 }  // namespace rasupd::boot

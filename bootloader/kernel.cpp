@@ -53,13 +53,8 @@ Result<void> copy_bytes(int from, int to, const std::string& path) {
   }
 }
 
-/// A synced copy (or a hard link) of `from` at `temporary`.
-Result<void> make_copy(const std::string& from, const std::string& temporary) {
-  ::unlink(temporary.c_str());
-  if (::link(from.c_str(), temporary.c_str()) == 0) return {};
-  if (errno != EXDEV && errno != EMLINK && errno != EPERM && errno != ENOTSUP) {
-    return fail_errno(errno, "linking " + temporary);
-  }
+/// A synced copy of `from` at `temporary`.
+Result<void> write_copy(const std::string& from, const std::string& temporary) {
   const Fd source = TRY(open_regular(from));
   struct stat info {};
   ::fstat(source.get(), &info);
@@ -72,11 +67,24 @@ Result<void> make_copy(const std::string& from, const std::string& temporary) {
   return {};
 }
 
-Result<void> install_file(const std::string& from, const std::string& to) {
+/// A hard link of `from` at `temporary`, or a copy where there can be none.
+Result<void> link_or_copy(const std::string& from, const std::string& temporary) {
+  if (::link(from.c_str(), temporary.c_str()) == 0) return {};
+  if (errno != EXDEV && errno != EMLINK && errno != EPERM && errno != ENOTSUP) {
+    return fail_errno(errno, "linking " + temporary);
+  }
+  return write_copy(from, temporary);
+}
+
+using Maker = Result<void> (*)(const std::string& from, const std::string& temporary);
+
+/// What `make` makes, read back and renamed to `to`; nothing when `to` is equal already.
+Result<void> install_file(const std::string& from, const std::string& to, Maker make) {
   if (exists(to) && TRY(same_content(from, to))) return {};
-  const std::string temporary = to + ".rasupd-new";
+  const std::string temporary = to + std::string(kUnfinished);
   const auto finish = [&]() -> Result<void> {
-    TRY(make_copy(from, temporary));
+    ::unlink(temporary.c_str());
+    TRY(make(from, temporary));
     if (!TRY(same_content(from, temporary))) {
       return fail(Kind::Boot, fmt::format("{} reads back different from {}", temporary, from),
                   "the medium of /boot may be failing; nothing was switched");
@@ -117,12 +125,17 @@ Result<void> install_kernel(const std::string& sysroot, const std::string& direc
   if (!files) return {};
   const std::string target = kernel_directory(sysroot, stateroot, boot_checksum);
   TRY(make_directories(target));
-  TRY(install_file(files->kernel, path_join(target, "vmlinuz-" + files->version)));
+  TRY(install_file(files->kernel, path_join(target, "vmlinuz-" + files->version), link_or_copy));
   if (!files->initramfs.empty()) {
-    TRY(install_file(files->initramfs, path_join(target, fmt::format("initramfs-{}.img", files->version))));
+    const std::string initramfs = path_join(target, fmt::format("initramfs-{}.img", files->version));
+    TRY(install_file(files->initramfs, initramfs, link_or_copy));
   }
   TRY(fsync_directory(target));
   return fsync_directory(path_join(sysroot, "boot/ostree"));
+}
+
+Result<void> copy_file(const std::string& from, const std::string& to) {
+  return install_file(from, to, write_copy);
 }
 
 Result<bool> same_content(const std::string& a, const std::string& b) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
 
@@ -27,6 +28,14 @@ std::string kernel_directory(const std::string& sysroot, const std::string& stat
 /// kernel is left to libostree.
 Result<void> install_kernel(const std::string& sysroot, const std::string& directory,
                             const std::string& stateroot, const std::string& boot_checksum);
+
+/// Ends the name of a copy that is not finished; a power cut may leave one.
+inline constexpr std::string_view kUnfinished = ".rasupd-new";
+
+/// Makes `to` a copy of the regular file `from`: written beside it, synced, read back, renamed. Nothing when
+/// it is equal already. The caller syncs the directory. A failure leaves `to` as it was and nothing beside
+/// it.
+Result<void> copy_file(const std::string& from, const std::string& to);
 
 /// Are both regular files with the same bytes? Reads what is on the disk, not in the page cache, as far as
 /// the kernel lets go of it.
