@@ -70,6 +70,13 @@ class House(unittest.TestCase):
         paths = sources(".cpp", ".hpp", ".py", ".sh", ".txt", ".md", folders=(*CODE, "tests", "docs", "examples"))
         self.assertEqual([], [named(path) for path in paths if words.search(read(path)) and "/fixtures/" not in path])
 
+    def test_failpoints_of_the_bootloaders_are_interrupted(self):
+        """By the backend's own unit tests; those of updater/ are test_bad_input's."""
+        points = {name for path in sources(".cpp", folders=("bootloader",)) for name in re.findall(r'failpoint\("([^"]+)"\)', read(path))}
+        tests = "\n".join(read(path) for path in sources("_test.cpp", folders=("tests/unit/bootloader",)))
+        self.assertEqual([], sorted(name for name in points if f'"{name}' not in tests))
+        self.assertIn("menu-written", points)
+
     def test_behaviours_name_tests_that_exist(self):
         text = read(os.path.join(SOURCE, "docs", "behaviours.md"))
         tests = "\n".join(read(path) for path in sources(".cpp", ".py", ".sh", folders=("tests",)))
