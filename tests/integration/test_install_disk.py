@@ -1,11 +1,13 @@
 """Installation onto a whole disk: what it refuses, what it leaves alone, what lies on the disk afterwards."""
 
+import fcntl
 import glob
 import hashlib
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -138,6 +140,13 @@ class Refusals(Disk):
                 tool("umount", self / "mnt")
         finally:
             tool("losetup", "--detach", loop)
+
+    def test_an_image_that_a_virtual_machine_runs_on(self):
+        with open(self.disk, "r+b") as held:
+            lock = struct.pack("hhqqi", fcntl.F_RDLCK, os.SEEK_SET, 100, 1, 0)  # struct flock: QEMU locks a few bytes
+            fcntl.fcntl(held, fcntl.F_OFD_SETLK, lock)
+            self.assertIn("in use", self.untouched("Usage", *self.words()).error["message"])
+        self.ok(*self.words("--bootloader", "none"), changed=True)
 
     def test_things_that_are_no_disk(self):
         for device in (self / "nothing", self.folder, "/dev/null"):

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -105,7 +106,8 @@ Result<BlockDevice> BlockDevice::open(const std::string& path) {
   if (!fd && errno == EBUSY) return in_use(path, "mounted, or part of a swap space, RAID or volume group");
   if (!fd) return fail_errno(errno, "opening " + path);
   const int raw = fd.get();
-  BlockDevice opened(path, std::move(fd));
+  // Absolute: no tool takes it for an option.
+  BlockDevice opened(std::filesystem::absolute(path).string(), std::move(fd));
   opened.size_ = device ? TRY(ask_device(path, raw, info)) : TRY(claim_file(path, raw, info));
   return opened;
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/files.hpp"
 
@@ -78,15 +79,18 @@ Result<void> write_grub_images(const GrubImages& images, const BlockDevice& devi
 }
 
 std::string fstab_lines(const std::vector<Partition>& partitions, const std::string& esp) {
-  std::string lines;
+  std::map<std::string, std::string> lines;  // mount -a goes from top to bottom: /boot before /boot/efi
   for (const Partition& one : partitions) {
     if (one.mount_point.empty() || one.use == PartitionUse::root)
       continue;  // root: the kernel argument root=
     const bool is_esp = one.use == PartitionUse::esp;
-    lines += fmt::format("UUID={} {} {} {} 0 2\n", one.uuid, is_esp ? esp : one.mount_point, one.file_system,
-                         is_esp ? "nofail,umask=0077" : "defaults");
+    const std::string& where = is_esp ? esp : one.mount_point;
+    lines[where] = fmt::format("UUID={} {} {} {} 0 2\n", one.uuid, where, one.file_system,
+                               is_esp ? "nofail,umask=0077" : "defaults");
   }
-  return lines;
+  std::string text;
+  for (const auto& [where, line] : lines) text += line;
+  return text;
 }
 
 Result<void> write_fstab(const std::string& directory, const std::string& lines) {

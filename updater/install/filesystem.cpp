@@ -104,11 +104,12 @@ Result<void> enter_private_mounts() {
   return {};
 }
 
-Result<Mount> Mount::make(const std::string& source, const std::string& target, const std::string& type) {
+Result<Mount> Mount::make(const std::string& source, const std::string& target, const std::string& type,
+                          const std::string& options) {
   TRY(make_directories(target));
   const bool bind = type == "bind";
-  if (::mount(source.c_str(), target.c_str(), bind ? nullptr : type.c_str(), bind ? MS_BIND : 0, nullptr) !=
-      0) {
+  if (::mount(source.c_str(), target.c_str(), bind ? nullptr : type.c_str(), bind ? MS_BIND : 0,
+              options.c_str()) != 0) {
     return fail_errno(errno, "mounting " + source + " (" + type + ")");
   }
   return Mount(target);

@@ -36,7 +36,9 @@ Result<void> enter_private_mounts();
 class Mount {
  public:
   /// `source` on `target`, which is made when it is missing. `type` "bind": the directory `source`.
-  static Result<Mount> make(const std::string& source, const std::string& target, const std::string& type);
+  /// `options`: the file system's own.
+  static Result<Mount> make(const std::string& source, const std::string& target, const std::string& type,
+                            const std::string& options = {});
   Mount(Mount&& other) noexcept : target_(std::move(other.target_)) { other.target_.clear(); }
   Mount& operator=(Mount&&) = delete;
   ~Mount();

@@ -39,6 +39,7 @@ struct Plan {
 /// A half-made disk: its windows and mounts, undone in the reverse order of their making.
 struct Disk {
   std::vector<std::pair<PartitionUse, LoopWindow>> windows;
+  std::optional<Mount> esp_memory;  ///< outlives `mounts`: it is copied when they are gone
   std::vector<Mount> mounts;
   std::string root, esp_tree;
 
@@ -140,7 +141,10 @@ Result<void> mount_one(const Plan& plan, Disk& disk, PartitionUse use, const std
 Result<void> mount_all(const World& there, const Plan& plan, Disk& disk) {
   TRY(mount_one(plan, disk, PartitionUse::root, disk.root));
   TRY(mount_one(plan, disk, PartitionUse::boot, path_join(disk.root, "boot")));
-  TRY(make_directories(disk.esp_tree));
+  // As large as the ESP without its tables (two of four bytes a cluster), so that what does not fit is known
+  // in time.
+  const std::string size = fmt::format("mode=0755,size={}", plan.find(PartitionUse::esp)->size / 100 * 97);
+  disk.esp_memory.emplace(TRY(Mount::make("tmpfs", disk.esp_tree, "tmpfs", size)));
   Mount esp = TRY(Mount::make(disk.esp_tree, path_join(disk.root, "boot/efi"), "bind"));
   disk.mounts.push_back(std::move(esp));
   TRY(init_sysroot(there, plan.install.stateroot));

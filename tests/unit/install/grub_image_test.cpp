@@ -76,9 +76,10 @@ TEST(DiskBoot, FstabNamesWhatTheInitramfsDoesNotMount) {
   ASSERT_TRUE(list);
   for (Partition& one : *list) one.uuid = one.file_system.empty() ? "" : "U" + std::to_string(one.number);
   EXPECT_EQ(fstab_lines(*list, "/efi"),
-            "UUID=U2 /efi vfat nofail,umask=0077 0 2\n"
             "UUID=U3 /boot ext4 defaults 0 2\n"
+            "UUID=U2 /efi vfat nofail,umask=0077 0 2\n"
             "UUID=U4 /var xfs defaults 0 2\n");
+  EXPECT_THAT(fstab_lines(*list, "/boot/efi"), testing::HasSubstr("defaults 0 2\nUUID=U2 /boot/efi vfat"));
 }
 
 }  // namespace
