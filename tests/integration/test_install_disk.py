@@ -275,6 +275,20 @@ class Installed(Disk):
         self.assertRegex(names, r"::/EFI/BOOT/BOOT(X64|AA64)\.EFI")
         self.assertRegex(names, r"::/EFI/systemd/systemd-boot\w+\.efi")
         self.assertIn("::/loader/loader.conf", names)
+        self.assertRegex(names, r"::/loader/entries/ostree-[^\n]*\.conf")
+        kernel = next(line for line in names.split("\n") if "/vmlinuz" in line)
+        at = self.partition(document, "RASUPD-ESP")["start"]
+        copied = tool("mtype", "-i", f"{self.disk}@@{at}", kernel, env={**os.environ, "MTOOLS_SKIP_CHECK": "1"})
+        self.assertEqual("kernel of 1\n" * 200, copied)
+
+    def test_an_esp_without_room_for_the_kernel(self):
+        layer = oci.Layer().file("usr/lib/systemd/boot/efi/systemd-bootx64.efi", "MZ program")
+        layer.file("usr/lib/systemd/boot/efi/systemd-bootaa64.efi", "MZ program")
+        layer.file(f"usr/lib/modules/{oci.KERNEL_VERSION}/initramfs.img", bytes(45 * MIB))
+        self.releases.publish("1.0", oci.tiny_os("1.0", extra=[layer]))
+        outcome = self.rasupd(*self.words("--bootloader", "systemd-boot", "--esp-size", "40M"))
+        self.assertEqual("NoSpace", outcome.error["kind"], outcome)
+        self.assertIs(outcome.document["changed"], True, outcome)
 
     def test_systemd_boot_that_nobody_has(self):
         if os.path.isdir("/usr/lib/systemd/boot/efi"):
