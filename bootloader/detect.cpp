@@ -9,6 +9,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "bootloader/esp.hpp"
+#include "bootloader/extlinux.hpp"
 #include "bootloader/grub.hpp"
 
 namespace rasupd::boot {
@@ -49,9 +50,21 @@ Result<std::string> find_esp(const std::string& sysroot, bool running, const Pla
   return std::string();
 }
 
-Result<std::vector<Evidence>> collect(const World& world, const std::string& esp) {
+/// U-Boot's environment belongs to the board: it may be written on the running machine, or where a configuration was
+/// handed down with --config-root, never for a disk that only happens to be mounted here.
+std::string environment_config(const World& world, bool running) {
+  const std::string path = path_join(world.config_root, "etc/fw_env.config");
+  return (running || world.config_root != "/") && exists(path) ? path : "";
+}
+
+Result<std::vector<Evidence>> collect(const World& world, bool running, const std::string& esp) {
   const std::string& root = world.sysroot;
   std::vector<Evidence> found;
+  const std::string firmware = path_join(root, "boot/firmware");
+  if (exists(path_join(firmware, "autoboot.txt"))) {
+    found.push_back({"the Raspberry Pi (boot/firmware/autoboot.txt)", true, false,
+                     [root, firmware] { return make_rpi(root, firmware); }});
+  }
   if (TRY(grub::is_installed(root))) {
     found.push_back({"GRUB (boot/grub/grub.cfg)", true, false, [root] { return make_grub(root); }});
   }
@@ -59,6 +72,13 @@ Result<std::vector<Evidence>> collect(const World& world, const std::string& esp
     const bool ours = !TRY(esp::read_esp(esp)).ours.empty();
     found.push_back({fmt::format("systemd-boot ({}/EFI/systemd)", esp), ours, true,
                      [root, esp] { return make_systemd_boot(root, esp); }});
+  }
+  if (TRY(extlinux::is_installed(root))) {
+    const std::string config = environment_config(world, running);
+    Runner& runner = world.runner;
+    found.push_back({"extlinux (boot/extlinux/extlinux.conf)", true, false, [root, config, &runner] {
+                       return config.empty() ? make_extlinux(root) : make_uboot(root, runner, config);
+                     }});
   }
   return found;
 }
@@ -78,7 +98,7 @@ tl::unexpected<Error> contradiction(std::string_view one, std::string_view other
 
 Result<std::unique_ptr<Bootloader>> detect(const World& world, bool running, const Places& places) {
   const std::string esp = TRY(find_esp(world.sysroot, running, places));
-  auto found = TRY(collect(world, esp));
+  auto found = TRY(collect(world, running, esp));
   const std::string firmware = running ? TRY(loader_info(places)) : std::string();
   if (firmware.starts_with("systemd-boot")) {
     // What started the machine is what starts it next.

@@ -15,7 +15,8 @@ namespace rasupd::boot {
 ///   rpi           boot/firmware/autoboot.txt (Raspberry Pi bootloader configuration)
 ///   grub          boot/grub/grub.cfg that carries rasupd's mark (write_static_files())
 ///   systemd-boot  an EFI system partition at efi, boot/efi or boot/firmware with EFI/systemd/systemd-boot*.efi
-///   uboot         boot/extlinux/extlinux.conf of rasupd's and an fw_env.config beneath etc
+///   uboot         boot/extlinux/extlinux.conf of rasupd's and an etc/fw_env.config of the running machine's or of
+///                 another config root (a board's environment is not written for a disk that is mounted elsewhere)
 ///   extlinux      boot/extlinux/extlinux.conf of rasupd's
 /// else plain entries. `running`: the sysroot is the running system's, so that an EFI system partition is
 /// looked for where it is mounted. A systemd-boot without entries of rasupd's does not count beside another
@@ -33,7 +34,9 @@ std::unique_ptr<Bootloader> make_extlinux(std::string sysroot);
 /// U-Boot reads extlinux.conf and counts in its environment, which `runner` reads and writes by
 /// fw_printenv(8) and fw_setenv(8) with the configuration file `fw_env` (absolute).
 std::unique_ptr<Bootloader> make_uboot(std::string sysroot, Runner& runner, std::string fw_env);
-/// `firmware`: the directory of the partition that holds autoboot.txt, absolute.
-std::unique_ptr<Bootloader> make_rpi(std::string sysroot, std::string firmware);
+/// `firmware`: the directory of the partition that holds autoboot.txt, absolute. `tryboot_flag`: where the firmware
+/// says whether it started this machine on trial.
+std::unique_ptr<Bootloader> make_rpi(std::string sysroot, std::string firmware,
+                                     std::string tryboot_flag = "/proc/device-tree/chosen/bootloader/tryboot");
 
 }  // namespace rasupd::boot

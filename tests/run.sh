@@ -30,7 +30,7 @@ packages=(
   libgtest-dev libgmock-dev librapidcheck-dev
   # to test
   ostree python3 python3-jsonschema docker-registry apache2-utils skopeo buildah umoci mmdebstrap jq zstd openssl
-  attr e2fsprogs util-linux ca-certificates
+  attr e2fsprogs libubootenv-tool util-linux ca-certificates
   gdisk mtools dosfstools xfsprogs btrfs-progs grub-common grub-efi-amd64-bin grub-pc-bin
 )
 missing=()

@@ -139,7 +139,7 @@ class BootKit : public ::testing::Test {
   std::string leads_to(const std::string& options) const {
     const auto at = options.find("ostree=");
     if (at == std::string::npos) return "nothing";
-    const std::string path = options.substr(at + 8, options.find(' ', at) - at - 8);
+    const std::string path = options.substr(at + 8, options.find_first_of(" \n", at) - at - 8);
     std::error_code error;
     const fs::path end = fs::canonical(root_ / path, error);
     return error ? "nothing" : end.filename().string();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "boot_kit.hpp"
+#include "bootloader/extlinux.hpp"
 #include "bootloader/grub.hpp"
 #include "fakes/fakes.hpp"
 
@@ -54,6 +55,23 @@ TEST_F(DetectTest, EachIsFoundByItsFiles) {
   }
   put("efi/efi/SYSTEMD/SYSTEMD-BOOTAA64.EFI", "MZ");
   EXPECT_EQ(found(), "systemd-boot");
+}
+
+TEST_F(DetectTest, TheRaspberryPiAndExtlinux) {
+  put("boot/firmware/autoboot.txt", "[all]\nboot_partition=2\n");
+  EXPECT_EQ(found(), "rpi");
+  ASSERT_TRUE(extlinux::write_static_files(root()));
+  const std::string both = found();
+  EXPECT_NE(both.find("autoboot.txt"), std::string::npos) << both;
+  EXPECT_NE(both.find("extlinux.conf"), std::string::npos) << both;
+  fs::remove_all(root_ / "boot/firmware");
+  EXPECT_EQ(found(), "extlinux");
+  // The environment of the board is the running machine's, or one that is named by its config root.
+  fake_.world.config_root = root_ / "config";
+  EXPECT_EQ(found(true), "extlinux");
+  put("config/etc/fw_env.config", "/dev/mtd0 0 0x1000\n");
+  EXPECT_EQ(found(false), "uboot");
+  EXPECT_EQ(found(true), "uboot");
 }
 
 TEST_F(DetectTest, AStraySystemdBootYieldsAndASetUpOneContradicts) {
