@@ -1,8 +1,9 @@
 #!/bin/bash
 # Builds rasupd and runs all of its tests on a Debian 12 or 13 machine, as root.
 #
-#   tests/run.sh [--asan] [-R REGEX] [--help]
+#   tests/run.sh [--asan] [--boot] [-R REGEX] [--help]
 #     --asan     under AddressSanitizer and UndefinedBehaviorSanitizer
+#     --boot     first the core of the boot stories: machines in QEMU, 12 power cuts, up to 25 minutes more
 #     -R REGEX   only the tests whose name matches (ctest -R)
 #
 # Packages that are missing are installed with apt-get; nothing else outside build/ and the cache of the real
@@ -11,12 +12,14 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
 preset=dev
+boot=no
 select=()
 while [ $# -gt 0 ]; do
   case $1 in
     --asan) preset=asan ;;
+    --boot) boot=yes ;;
     -R) [ $# -gt 1 ] || { echo "run.sh: -R needs a regular expression" >&2; exit 2; }; select=(-R "$2"); shift ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1 (--help)" >&2; exit 2 ;;
   esac
   shift
@@ -33,6 +36,9 @@ packages=(
   attr e2fsprogs libubootenv-tool util-linux ca-certificates
   gdisk mtools dosfstools xfsprogs btrfs-progs grub-common grub-efi-amd64-bin grub-pc-bin
 )
+if [ $boot = yes ]; then
+  packages+=(qemu-system-x86 qemu-utils ovmf busybox-static cpio)
+fi
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f '${Status}' "$package" 2> /dev/null | grep -q 'ok installed' || missing+=("$package")
@@ -52,5 +58,14 @@ apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -q . || ap
 echo "== building (preset $preset)"
 cmake --preset "$preset"
 cmake --build --preset "$preset" -j2
+stories=0
+if [ $boot = yes ]; then
+  echo "== telling the boot stories"
+  RASUPD=$PWD/build/$preset/bin/rasupd /usr/bin/python3 -B -m tests.vm.run --core -j 2 || stories=$?
+fi
 echo "== testing"
-exec ctest --preset "$preset" "${select[@]}"
+ctest --preset "$preset" "${select[@]}" || exit $?
+if [ "$stories" != 0 ]; then
+  echo "run.sh: a boot story failed; its console is above" >&2
+  exit "$stories"
+fi
