@@ -320,6 +320,19 @@ class FakedBoot(WorldCase):
             self.reboot()
             self.make_good(self.booted_id(), self.first.digest)
 
+    def test_a_finalize_that_cannot_even_look_is_told(self):
+        """The bootloader's evidence contradicts itself: nothing can be locked, and the next boot must know."""
+        self.releases.publish("2.0")
+        self.switch()
+        self.install_grub()
+        write(self.sysroot.path + "/boot/firmware/autoboot.txt", "[all]\nboot_partition=2\n")
+        failed = self.boot("finalize")
+        self.assertNotEqual(0, failed.code)
+        os.unlink(self.sysroot.path + "/boot/firmware/autoboot.txt")
+        last = self.status_inside()["rasupd"]["lastFinalize"]
+        self.assertEqual("failed", last["result"])
+        self.assertIn(failed.error["message"], last["error"])
+
     def test_killed_while_staging(self):
         self.releases.publish("2.0")
         with self.assertRaises(AssertionError):  # a killed run leaves no document

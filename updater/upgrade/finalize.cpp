@@ -49,6 +49,15 @@ void tell(const World& world, const std::string& state_dir, const JournalEvent& 
   }
 }
 
+/// What is staged is lost with /run; that it could not even be looked at must be told at the next boot.
+void tell_unlockable(const World& world, const Error& error) {
+  const auto host = read_host(world);
+  if (!host || !host->staged || host->deployments[*host->staged].locked) return;
+  JournalEvent event = event_of(world, host->deployments[*host->staged].manifest_digest, "failed");
+  event.error = std::string(kind_name(error.kind)) + ": " + error.message;
+  tell(world, state_directory_of(world, *host), event);
+}
+
 TrialRecord record_of(const World& world, const HostState& host, const Deployment& staged,
                       const policy::TrialPlan& plan) {
   TrialRecord record;
@@ -100,7 +109,12 @@ Result<policy::TrialPlan> trial_plan(const HostState& host, const std::string& s
 
 Result<FinalizeReport> finalize(const World& world, const Settings& settings) {
   FinalizeReport report;
-  LockedHost host = TRY(lock_patiently(world));
+  auto locked = lock_patiently(world);
+  if (!locked) {
+    tell_unlockable(world, locked.error());
+    return fail(std::move(locked.error()));
+  }
+  LockedHost host = std::move(*locked);
   if (!host.state().staged || host.state().deployments[*host.state().staged].locked) return report;
   const std::string state_dir = state_directory_of(world, host.state());
   report.digest = host.state().deployments[*host.state().staged].manifest_digest;

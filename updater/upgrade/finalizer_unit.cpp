@@ -21,7 +21,7 @@ std::string unit_text(const std::string& program) {
   return fmt::format(
       "[Unit]\nDescription=Finalize the staged deployment (rasupd)\nDefaultDependencies=no\n"
       "ConditionPathExists=/run/ostree-booted\nRequiresMountsFor=/sysroot /boot /var\n"
-      "After=local-fs.target ostree-finalize-staged.service\nBefore=final.target\nConflicts=final.target\n\n"
+      "After=local-fs.target efi.mount boot-efi.mount boot-firmware.mount ostree-finalize-staged.service\nBefore=final.target\nConflicts=final.target\n\n"
       "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\nExecStop={} finalize\n"
       "TimeoutStopSec=15min\n",
       program);
