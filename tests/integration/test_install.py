@@ -50,6 +50,28 @@ class Install(WorldCase):
         self.assertEqual([], [name for name in os.listdir(self.sysroot.path) if name.startswith(".")])
         self.assert_sound()
 
+    def test_a_bootloader_gets_its_files_and_is_followed_from_then_on(self):
+        files = {"grub": "boot/loader/grub.cfg", "extlinux": "boot/extlinux/extlinux.conf"}
+        for bootloader, menu in files.items():
+            with self.subTest(bootloader):
+                self.ok(*self.words("--replace", "--bootloader", bootloader), changed=True)
+                first = read(self.sysroot / menu)
+                self.assertIn("/vmlinuz-", first)
+                self.releases.publish("2.0-" + bootloader)
+                self.ok("upgrade", "--allow-downgrade", changed=True)
+                entries = self.sysroot.entries()
+                menu_text = read(self.sysroot / menu)
+                places = [menu_text.index(entry["options"].split("ostree=")[1].split()[0]) for entry in entries]
+                self.assertEqual(sorted(places), places, "not in the order of the entries")
+                self.assertEqual(2, len(places))
+
+    def test_a_bootloader_without_its_place_is_refused(self):
+        for bootloader in ("systemd-boot", "rpi"):
+            with self.subTest(bootloader):
+                before = self.whole()
+                self.assertEqual(2, self.rasupd(*self.words("--bootloader", bootloader)).code)
+                self.assertEqual([], differences(before, self.whole()))
+
     def test_a_killed_installation_can_be_repeated(self):
         start("--config-root", self.config.path, *self.words(), RASUPD_FAILPOINT="import-layer=kill").communicate(timeout=60)
         self.ok(*self.words(), changed=True)

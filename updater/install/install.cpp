@@ -13,6 +13,7 @@
 #include "base/progress.hpp"
 #include "base/text.hpp"
 #include "image/platform.hpp"
+#include "install/root_boot.hpp"
 #include "install/root_directory.hpp"
 #include "source/source.hpp"
 #include "state/state_dir.hpp"
@@ -124,6 +125,9 @@ Result<void> install_there(const World& world, const Settings& settings, const I
   }
   TRY(move_into_place(world.sysroot));
   TRY(init_sysroot(world, request.stateroot));
+  const std::string left_to_do =
+      TRY(prepare_root_loader(world.sysroot, request.bootloader, image.report.architecture, commit));
+  if (!left_to_do.empty()) image.report.warnings.push_back(left_to_do);
   TRY(deploy_first(world, request, image, commit));
   return {};
 }
@@ -198,6 +202,7 @@ Result<UpgradeReport> install_to_filesystem(const World& world, const Settings& 
   if (!empty && !request.replace) {
     return fail(Kind::Usage, world.sysroot + " is not empty", "--replace removes what is there");
   }
+  TRY(check_root_loader(world.sysroot, request.bootloader));
   VerifiedImage image = TRY(verify_for_install(world, settings, request));
   const bool made = !exists(world.sysroot);
   if (made) TRY(make_directories(world.sysroot));

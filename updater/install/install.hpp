@@ -16,6 +16,7 @@ struct InstallRequest {
   std::string stateroot = "default";
   std::string architecture;  ///< empty: this machine's
   std::vector<std::string> kargs;
+  std::string bootloader = "none";  ///< to-filesystem: see root_boot.hpp
   bool replace = false;          ///< ROOT may have content; it is removed once the image is known to be good
   bool allow_downgrade = false;  ///< accepted for symmetry; a fresh machine has no floor
 };

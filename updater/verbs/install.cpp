@@ -16,17 +16,14 @@ struct Options {
 };
 
 Result<Answer> run(const World& world, const Options& options) {
-  const std::string& bootloader = options.common.bootloader;
-  if (bootloader != "auto" && bootloader != "none") {
-    return fail(Kind::Usage,
-                "--bootloader " + bootloader + " is not built yet; only boot entries are written",
-                "use auto or none");
-  }
   InstallRequest request = options.common.request;
+  request.bootloader = options.common.bootloader;
   request.image = TRY(reference_argument(options.common.image));
   const Settings settings = TRY(load_settings(world.config_root, true));
   UpgradeReport report = TRY(install_to_filesystem(world, settings, request));
-  if (bootloader == "auto") report.warnings.push_back("no bootloader found: boot entries only");
+  if (request.bootloader == "auto") {
+    report.warnings.push_back("no bootloader was asked for: boot entries only (--bootloader names one)");
+  }
   for (const std::string& warning : settings.warnings) report.warnings.push_back(warning);
   for (const std::string& warning : report.warnings) world.progress.note("warning: " + warning);
   return answer_of(report, false, false);
