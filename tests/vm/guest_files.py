@@ -58,7 +58,7 @@ def trimmed(site, base, kver):
     # Disks get their names; nothing else of a virtual machine needs udev.
     trigger = "[Service]\nExecStart=\nExecStart=/usr/bin/udevadm trigger --type=devices --action=add --subsystem-match=block\n"
     _put(os.path.join(site, UNIT, "systemd-udev-trigger.service.d/90-test.conf"), trigger)
-    _put(os.path.join(site, "usr/lib/systemd/journald.conf.d/90-test.conf"), "[Journal]\nStorage=volatile\n")
+    _put(os.path.join(site, "usr/lib/systemd/journald.conf.d/90-test.conf"), "[Journal]\nStorage=volatile\nForwardToConsole=yes\nTTYPath=/dev/ttyS0\nMaxLevelConsole=info\n")
     initramfs = os.path.join(site, "usr/lib/modules", kver, "initramfs.img")
     os.makedirs(os.path.dirname(initramfs), exist_ok=True)
     fast_initramfs(base, kver, initramfs)

@@ -61,7 +61,7 @@ class Images:
         self.base = base.stdout.strip()
         ours = os.path.dirname(os.path.abspath(__file__))
         self.units = os.path.join(SOURCE, "examples/units")
-        key = _hash(program(), self.units, RECIPE, os.path.join(ours, "guest"), os.path.join(ours, "guest_files.py"),
+        key = _hash(program(), self.units, os.path.join(SOURCE, "examples/health.d"), RECIPE, os.path.join(ours, "guest"), os.path.join(ours, "guest_files.py"),
                     os.path.abspath(__file__), more=self.base)
         self.folder = os.path.join(CACHE, f"vm-{suite}-{'fast' if fast else 'full'}-{key}")
         with open(os.path.join(CACHE, "vm.lock"), "w", encoding="utf-8") as lock:

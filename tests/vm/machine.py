@@ -281,6 +281,20 @@ class Machine:
             return "\n".join(source.read().splitlines()[-lines:])
 
 
+    def diagnosis(self):
+        """What the guest itself says of its state, when it still answers."""
+        if not self.process or self.process.poll() is not None:
+            return "(off)"
+        script = """rasupd status; echo "--- /var/lib/rasupd"; head -c 4000 /var/lib/rasupd/{trial,good,held}; tail -n 12 /var/lib/rasupd/journal
+            echo "--- journal"; journalctl -b -o short-monotonic --no-pager -u 'rasupd-*' | grep -v agent | tail -n 30
+            echo "--- entries"; tail -n +1 /boot/loader/entries/* | grep -v '^$'; find /efi/loader /efi/EFI -type f; findmnt -lo TARGET,SOURCE,FSTYPE -t ext4,vfat,autofs
+            systemctl --failed --no-legend"""
+        try:
+            return self.run(script, timeout=40)[1]
+        except (GuestError, OSError) as error:
+            return f"(no answer: {error})"
+
+
 def probe(folder, disk):
     """Which accelerator to use: "kvm" where a guest really boots with it, else "tcg".
 

@@ -70,7 +70,7 @@ def tell(lab, story, tally, keep):
         text = str(error) if isinstance(error, (AssertionError, GuestError)) else traceback.format_exc()
         where = traceback.extract_tb(error.__traceback__)
         line = next((frame.lineno for frame in reversed(where) if "/vm/stories" in frame.filename or "/vm/cuts" in frame.filename), 0)
-        consoles = "".join(f"\n--- console of {machine.folder}\n{machine.console()}" for machine in world.machines)
+        consoles = "".join(f"\n--- console of {machine.folder}\n{machine.console(40)}\n--- the guest\n{machine.diagnosis()}" for machine in world.machines)
         world.say(f"FAILED at line {line}: {text}{consoles}")
     finally:
         world.close(keep)

@@ -5,7 +5,7 @@
 #     --rasupd PROGRAM   the program, built for this Debian release; it becomes /usr/bin/rasupd
 #     --policy FILE      becomes /usr/lib/rasupd/policy.json: whose signatures this image accepts for its successor
 #     --key FILE         a public key the policy names, becomes /usr/lib/rasupd/keys/NAME (may be repeated)
-#     --units DIR        units of rasupd (default: examples/units); *.wants links in it are kept
+#     --units DIR        units of rasupd (default: examples/units), enabled as their [Install] section says
 #     --site DIR         a directory laid over the image: what this fleet adds (may be repeated)
 #     --version V        org.opencontainers.image.version (default 1.0)
 #     --suite SUITE      bookworm or trixie (default bookworm)
@@ -45,16 +45,17 @@ pack() { tar -C "$1" --numeric-owner --owner=0 --group=0 --mtime=@0 --sort=name 
 
 # Units are enabled by links in /usr: a machine that wants one off masks it in /etc.
 enable_units() { # SYSTEM-DIRECTORY
-  local unit target
+  local unit kind targets target
   for unit in "$1"/rasupd-*; do
     [ -f "$unit" ] || continue
-    sed -n 's/^WantedBy=//p; s/^RequiredBy=//p' "$unit" | tr ' ' '\n' | while read -r target; do
-      [ -n "$target" ] || continue
-      mkdir -p "$1/$target.wants"
-      ln -sf "../$(basename "$unit")" "$1/$target.wants/"
+    case $unit in */rasupd-upgrade.*) continue ;; esac # shipped, never enabled: when to upgrade is the operator's decision
+    sed -n 's/^WantedBy=/wants /p; s/^RequiredBy=/requires /p' "$unit" | while read -r kind targets; do
+      for target in $targets; do
+        mkdir -p "$1/$target.$kind"
+        ln -sf "../$(basename "$unit")" "$1/$target.$kind/"
+      done
     done
   done
-  rm -f "$1"/*.wants/rasupd-upgrade.* # shipped, never enabled: when to upgrade is the operator's decision
 }
 
 rasupd_layer() { # DIR
@@ -64,6 +65,7 @@ rasupd_layer() { # DIR
   [ ${#keys[@]} = 0 ] || install -D -m 644 -t "$lib/keys" "${keys[@]}"
   mkdir -p "$system" "$lib/health.d/required.d" "$lib/health.d/wanted.d"
   [ ! -d "$units" ] || cp -r --no-preserve=ownership "$units/." "$system/"
+  [ ! -d "$here/../../health.d" ] || cp -r --no-preserve=ownership "$here/../../health.d/." "$lib/health.d/"
   enable_units "$system"
 }
 
