@@ -49,7 +49,12 @@ Result<Pipe> make_pipe() {
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  ::execvp(words[0], words.data());
+  // A path is executed as it is: execvp would hand a file the kernel refuses to a shell.
+  if (argv[0].find('/') != std::string::npos) {
+    ::execv(words[0], words.data());
+  } else {
+    ::execvp(words[0], words.data());
+  }
   ::_exit(127);
 }
 
@@ -63,16 +68,31 @@ bool drain(int fd, std::string& text, std::size_t max) {
   return true;
 }
 
-/// Feeds input and collects output until the child closed both or time is up; false when it is.
-bool converse(Pipe& in, Pipe& out, Pipe& err, const RunLimits& limits, const std::stop_token& stop,
+/// True once the child has ended; it stays to be waited for.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
+/// Reads after the child's end that are still taken for its own: what it left in the background may talk for ever.
+constexpr int kLastReads = 1024;
+
+/// Feeds input and collects output until the child has ended, or time is up; false when it is. A child may close its
+/// output long before it ends, and may end while something in the background keeps it open.
+bool converse(pid_t child, Pipe& in, Pipe& out, Pipe& err, const RunLimits& limits, const std::stop_token& stop,
               Outcome& outcome) {
   const auto end = std::chrono::steady_clock::now() + limits.timeout;
   std::string_view input = limits.input;
   if (input.empty()) in.write.reset();
-  while (out.read || err.read) {
+  int last_reads = 0;
+  for (;;) {
+    const bool ended = has_ended(child);
+    if (ended && (!(out.read || err.read) || last_reads++ > kLastReads)) return true;
     if (stop.stop_requested() || std::chrono::steady_clock::now() >= end) return false;
     pollfd fds[3] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}};
-    if (::poll(fds, 3, 100) <= 0) continue;
+    const int ready = ::poll(fds, 3, ended || !(out.read || err.read) ? 10 : 100);
+    if (ready == 0 && ended) return true;
+    if (ready <= 0) continue;
     if (fds[0].revents && !drain(out.read.get(), outcome.out, limits.max_output)) out.read.reset();
     if (fds[1].revents && !drain(err.read.get(), outcome.err, limits.max_output)) err.read.reset();
     if (fds[2].revents) {
@@ -81,7 +101,6 @@ bool converse(Pipe& in, Pipe& out, Pipe& err, const RunLimits& limits, const std
       if (input.empty() || (n < 0 && errno != EINTR && errno != EAGAIN)) in.write.reset();
     }
   }
-  return true;
 }
 
 }  // namespace
@@ -96,7 +115,7 @@ Result<Outcome> SystemRunner::run(const std::vector<std::string>& argv, const Ru
   out.write.reset();
   err.write.reset();
   Outcome outcome;
-  const bool finished = converse(in, out, err, limits, stop_, outcome);
+  const bool finished = converse(child, in, out, err, limits, stop_, outcome);
   if (!finished) ::kill(-child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
