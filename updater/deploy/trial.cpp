@@ -48,7 +48,9 @@ Result<void> boot_from(LockedHost& host, const std::string& id) {
   if (order.empty() || order.front().substr(order.front().rfind('/') + 1) != id) {
     return fail(Kind::Boot, "no boot entry leads to deployment " + id, "`rasupd status` lists them");
   }
-  TRY(body.bootloader->end_trial());
+  // Only where it is first already: elsewhere the switch ends it, and until then a bad deployment must not boot uncounted.
+  const std::optional<std::size_t> first = body.state.first;
+  if (first && body.state.deployments[*first].directory == order.front()) TRY(body.bootloader->end_trial());
   TRY(switch_entries(body, order));
   return {};
 }
