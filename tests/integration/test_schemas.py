@@ -54,6 +54,7 @@ class Schemas(WorldCase):
         yield "UnstageResult", ("unstage",)
         yield "RollbackResult", ("rollback",)
         yield "PruneResult", ("prune",)
+        yield "HealthStatusResult", ("health", "status")
 
     def test_every_verb_keeps_its_schema(self):
         seen = set()
@@ -62,7 +63,8 @@ class Schemas(WorldCase):
                 self.assertEqual(kind, self.ok(*words)["kind"])
                 seen.add(kind)
         described = {kind for schema in schemas.files().values() for kind in schemas.kinds_of(schema)}
-        self.assertEqual({"UsageResult", "FinalizeResult", "ApplyResult"}, described - seen, "a schema whose document no test made")
+        booted = {"FinalizeResult", "ApplyResult"} | {f"Health{verb}Result" for verb in ("Check", "Deadline", "MarkGood", "MarkBad")}
+        self.assertEqual({"UsageResult"} | booted, described - seen, "a schema whose document no test made")
 
     def test_failures_keep_their_schema(self):
         for kind, words in {

@@ -6,7 +6,8 @@
 # FAKE_BOOT_ENTRY=N    boot the Nth entry (from 0) instead of the first, as a boot menu would
 # FAKE_BOOT_RUN=DIR    use DIR as /run, so that several calls see one boot; else a fresh tmpfs
 # FAKE_BOOT_BIND=DIR   this directory (e.g. the build's bin) is at /run/bind
-# /run/systemctl.log records what was asked of systemctl.
+# FAKE_BOOT_SYSTEMCTL=N  systemctl exits with N (0)
+# /run/systemctl.log records what was asked of systemctl. One /run has one boot id.
 set -euo pipefail
 
 if [ "${FAKE_BOOT_INSIDE:-}" != yes ]; then
@@ -38,7 +39,7 @@ else
 fi
 mkdir -p "$root/run/ostree" "$root/run/fake-bin"
 touch "$root/run/ostree-booted"
-printf '#!/bin/sh\necho "$*" >>/run/systemctl.log\n' >"$root/run/fake-bin/systemctl"
+printf '#!/bin/sh\necho "$*" >>/run/systemctl.log\nexit %s\n' "${FAKE_BOOT_SYSTEMCTL:-0}" >"$root/run/fake-bin/systemctl"
 chmod 755 "$root/run/fake-bin/systemctl"
 mount --rbind /usr "$root/usr"
 mount -t proc proc "$root/proc"
@@ -46,6 +47,9 @@ mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/tmp"
 echo "$options" >"$root/run/fake-cmdline"
 mount --bind "$root/run/fake-cmdline" "$root/proc/cmdline"
+# One /run is one boot.
+[ -e "$root/run/fake-boot-id" ] || cat /proc/sys/kernel/random/uuid >"$root/run/fake-boot-id"
+mount --bind "$root/run/fake-boot-id" "$root/proc/sys/kernel/random/boot_id"
 if [ -n "${FAKE_BOOT_BIND:-}" ]; then
   mkdir -p "$root/run/bind"
   mount --rbind "$FAKE_BOOT_BIND" "$root/run/bind"

@@ -17,7 +17,7 @@ FINALIZE = {
     "finalize-started": True, "deploy-checkout": True, "etc.copied": False, "deploy-etc": True, "deploy-entries": True, "trial-recorded": True,
     "menu-written": True, "trial-armed": True, "switch-prepared": True, "switch-written": True, "switch-finished": True, "deploy-done": False,
 }
-HEALTH = {"mark-good": True}
+HEALTH = {"mark-good-recorded": True, "mark-good-journaled": False, "mark-good-counter": True}
 RANDOM_CUTS = 5
 
 

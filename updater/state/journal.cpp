@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
@@ -74,12 +75,17 @@ Result<void> append_journal(const std::string& directory, const JournalEvent& ev
 }
 
 Result<std::optional<JournalEvent>> last_event(const std::string& directory, const std::string& event) {
+  return last_event_of(directory, {event});
+}
+
+Result<std::optional<JournalEvent>> last_event_of(const std::string& directory,
+                                                  const std::vector<std::string>& events) {
   const auto text = TRY(read_file(path_join(directory, "journal"), 2 * kMaxJournal));
   if (!text) return std::optional<JournalEvent>{};
   const auto lines = split(*text, '\n');
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     auto found = event_of(*line);
-    if (found && found->event == event) return found;
+    if (found && std::find(events.begin(), events.end(), found->event) != events.end()) return found;
   }
   return std::optional<JournalEvent>{};
 }

@@ -19,7 +19,7 @@ std::string state_directory(const std::string& sysroot, bool running, const std:
 
 /// One finished attempt or finalize, as the journal keeps it.
 struct JournalEvent {
-  std::string event;  ///< "attempt", "finalize"
+  std::string event;  ///< "attempt", "finalize", "health", "mark-good", "rollback" (of a trial)
   std::string time;   ///< RFC 3339
   std::string verb;
   std::string result;  ///< "ok", "unchanged", "failed"
@@ -30,6 +30,9 @@ struct JournalEvent {
 Result<void> append_journal(const std::string& directory, const JournalEvent& event);
 /// The newest event of that name; nullopt when there is none. A torn last line (power cut) is skipped.
 Result<std::optional<JournalEvent>> last_event(const std::string& directory, const std::string& event);
+/// The newest event of any of the names: by the order of the lines, because a clock may jump.
+Result<std::optional<JournalEvent>> last_event_of(const std::string& directory,
+                                                  const std::vector<std::string>& events);
 
 /// A digest this machine does not take again by itself.
 struct Held {

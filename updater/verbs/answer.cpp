@@ -5,6 +5,20 @@
 #include "verbs/verb.hpp"
 
 namespace rasupd {
+namespace {
+
+using Ordered = nlohmann::ordered_json;
+
+Ordered error_json(const Error& error, int exit_code) {
+  Ordered out = {{"kind", kind_name(error.kind)},
+                 {"code", exit_code},
+                 {"message", error.message},
+                 {"hint", error.hint.empty() ? Ordered(nullptr) : Ordered(error.hint)}};
+  if (!error.reason.empty()) out["reason"] = error.reason;
+  return out;
+}
+
+}  // namespace
 
 Result<Reference> reference_argument(const std::string& text, const std::string& transport) {
   const bool apart = !transport.empty() && transport != "registry";
@@ -24,22 +38,16 @@ int exit_code_of(const Error& error, int signal) {
 }
 
 std::string result_json(const std::string& kind, const Result<Answer>& outcome, int exit_code) {
-  using Ordered = nlohmann::ordered_json;
   Ordered document = {{"apiVersion", "rasupd/v1"}, {"kind", kind}};
   if (outcome) {
     document["changed"] = outcome->changed;
     if (outcome->fields) {
       for (const auto& [key, value] : outcome->fields->items()) document[key] = value;
     }
-    document["error"] = nullptr;
+    document["error"] = outcome->failure ? error_json(*outcome->failure, exit_code) : Ordered(nullptr);
   } else {
-    const Error& error = outcome.error();
-    document["changed"] = error.changed;
-    document["error"] = {{"kind", kind_name(error.kind)},
-                         {"code", exit_code},
-                         {"message", error.message},
-                         {"hint", error.hint.empty() ? Ordered(nullptr) : Ordered(error.hint)}};
-    if (!error.reason.empty()) document["error"]["reason"] = error.reason;
+    document["changed"] = outcome.error().changed;
+    document["error"] = error_json(outcome.error(), exit_code);
   }
   return document.dump(2, ' ', false, Ordered::error_handler_t::replace);
 }

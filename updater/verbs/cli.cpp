@@ -59,6 +59,7 @@ void build(CLI::App& app, Globals& globals, Selected& selected) {
   add_etc(app, selected);
   add_install(app, selected);
   add_image(app, selected);
+  add_health(app, selected);
   add_finalize(app, selected);
 }
 
@@ -111,6 +112,7 @@ int finish(const Globals& globals, const Selected& selected, const Result<Answer
   if (json) told = print(document + "\n");
   if (!json && outcome) told = print(outcome->human);
   if (!outcome && !(json && globals.quiet)) print_error(outcome.error());
+  if (outcome && outcome->failure && !(json && globals.quiet)) print_error(*outcome->failure);
   if (told || !outcome) return code;
   print_error({Kind::Failed, "the answer could not be written to standard output",
                outcome->changed ? "what was asked for is done all the same" : ""});

@@ -30,6 +30,7 @@ struct Answer {
   bool document = false;         ///< `fields` is the whole document (status)
   bool json = false;             ///< print JSON although --json was not given (`--format json`)
   int exit_code = 0;
+  std::shared_ptr<Error> failure{};  ///< the verb did its work and what it found is a failure: both are told
 };
 
 /// What the command line selected.
@@ -54,6 +55,7 @@ void add_prune(CLI::App& app, Selected& selected);
 void add_etc(CLI::App& app, Selected& selected);
 void add_install(CLI::App& app, Selected& selected);
 void add_image(CLI::App& app, Selected& selected);
+void add_health(CLI::App& app, Selected& selected);
 
 /// An image as an operator names it; the path of a layout or archive becomes absolute, because an origin outlives
 /// the directory the command was given in. `transport` empty: it is part of `text`. Error Usage.
