@@ -15,11 +15,14 @@ BootVerdict beside_the_trial(const BootFacts& f) {
   const PendingTrial& trial = *f.trial;
   const BootVerdict failed{AtBoot::fell_back, false, kBootFailed};
   if (!f.counter_readable) return {AtBoot::keep, false, "the bootloader's counter cannot be read"};
+  const bool ours = f.counter && f.counter->deployment == trial.deployment;
+  // The entries had turned when power was cut, and what the bootloader reads had not: it never saw the trial.
+  if (!ours && !f.in_step && trial.starts == 0) return {AtBoot::interrupted, false, ""};
   if (f.counts == Counts::nothing) {
     if (trial.starts >= trial.tries) return failed;
     return {AtBoot::keep, false, "another entry was chosen and the trial has starts left"};
   }
-  if (!f.counter || f.counter->deployment != trial.deployment) {
+  if (!ours) {
     return {AtBoot::keep, false, "the bootloader has no counter for the deployment on trial"};
   }
   if (f.counter->left == 0) return failed;

@@ -257,6 +257,28 @@ class Trials(GrubMachine):
             self.doCleanups()
             self.setUp()
 
+    def test_a_finalize_that_told_no_end_is_settled_at_boot(self):
+        """Power was cut in the middle: what came of it is told by the next boot, armed or not."""
+        self.releases.publish("2.0")
+        self.switch()  # nothing is good yet: no trial
+        self.killed("finalize-started", "finalize")
+        self.reboot()  # there is no menu before the first switch
+        self.assertEqual("1.0", self.running())
+        self.assertEqual("started", self.status_inside()["rasupd"]["lastFinalize"]["result"])
+        document = self.health("check")
+        last = self.status_inside()["rasupd"]["lastFinalize"]
+        self.assertEqual("failed", last["result"])
+        self.assertIn("interrupted", last["error"])
+        self.assertTrue(any("interrupted" in warning for warning in document["warnings"]), document)
+        self.releases.publish("3.0")
+        self.switch()
+        self.killed("switch-finished", "finalize")
+        self.assertEqual("3.0", self.start())
+        self.health("check")
+        self.assertEqual("ok", self.status_inside()["rasupd"]["lastFinalize"]["result"])
+        self.assert_no_trial()
+        self.assert_sound()
+
     def test_a_chosen_old_entry_keeps_the_trial(self):
         new = self.on_trial()
         self.start()

@@ -32,6 +32,20 @@ Result<void> forget_trial(LockedHost& host, const Situation& now) {
   return {};
 }
 
+/// Power was cut between arming and the switch, or when only the entries had turned and the bootloader's own files had
+/// not: they go back to what runs.
+Result<void> turn_back(const World& world, LockedHost& host, Situation& now) {
+  if (now.first != now.record->deployment) return {};
+  TRY(append_journal(now.state_dir,
+                     health_event(world, "finalize", "finalize", "failed", now.record->digest,
+                                  "Failed: interrupted before the bootloader's files followed; the former deployment "
+                                  "boots")));
+  TRY(boot_from(host, now.booted));
+  now.first = now.booted;
+  now.in_step = true;
+  return {};
+}
+
 std::string why_it_fell_back(const Situation& now, const std::string& reason) {
   if (reason != policy::kBootFailed) return "the way back had been decided before this start";
   return fmt::format("{} starts were given and none reached a verdict ({} reached userspace)",
@@ -60,6 +74,7 @@ Result<void> carry_out(const World& world, LockedHost& host, Reconciled& done) {
       break;
     case AtBoot::interrupted:
       done.warnings.push_back("the last finalize was interrupted before the switch: upgrade again");
+      TRY(turn_back(world, host, now));
       TRY(forget_trial(host, now));
       break;
     case AtBoot::forget:
