@@ -1,10 +1,12 @@
 // The deadline: a userspace that never comes to a verdict ends here, not with a person.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/failpoint.hpp"
+#include "base/text.hpp"
 #include "health/judge.hpp"
 #include "health/situation.hpp"
 #include "upgrade/attempt.hpp"
@@ -15,6 +17,10 @@ namespace {
 constexpr double kPause = 5;
 /// A run of the checks ends itself by its own deadline; this is for writing its verdict down.
 constexpr double kMargin = 60;
+/// `systemctl reboot` asks logind first, and while userspace hangs before basic.target nothing starts that: it would wait
+/// there. This asks the init system itself, over its own socket.
+const std::vector<std::string> kAskInit = {"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start",
+                                           "reboot.target"};
 /// An init system that has not begun to shut down by then will not.
 constexpr std::chrono::seconds kRebootPatience{60};
 
@@ -28,6 +34,18 @@ std::optional<double> end_of_start(const Settings& settings, const std::string& 
   if (!run || !*run) return deadline;
   if ((*run)->state != RunState::running) return std::nullopt;
   return (*run)->uptime + deadline + kMargin;
+}
+
+/// A firmware that needs an argument gets it by its own command, and this one only if that fails.
+Result<void> ask_for_reboot(const World& world, HealthReport& report) {
+  const HostState host = TRY(read_host(world));
+  const auto command = TRY(reboot_command(world, host));
+  if (command.size() != 2 && reboot_for(world, report)) return {};
+  ::sync();
+  const Outcome asked = TRY(world.runner.run(kAskInit, RunLimits{}));
+  if (asked.exit_code != 0) return fail(Kind::Failed, "the init system refuses: " + printable(trim(asked.err)));
+  report.rebooting = true;
+  return {};
 }
 
 /// This start is over. Whatever cannot be done or told on the way: the reboot is asked for.
@@ -46,7 +64,7 @@ Result<HealthReport> end_start(const World& world, const Settings& settings) {
   if (acted && !*acted) return report;  // the verdict came in the last moment
   if (world.stopped()) return fail(Kind::Cancelled, "interrupted; the machine is shutting down");
   world.progress.note(why + ": rebooting");
-  if (auto asked = reboot_for(world, report); !asked)
+  if (auto asked = ask_for_reboot(world, report); !asked)
     world.progress.note("warning: " + asked.error().message);
   TRY(failpoint("deadline-asked"));
   world.clock.sleep(kRebootPatience, world.stop);  // a shutdown that has begun stops this very process
