@@ -68,6 +68,9 @@ class Bootloader {
   /// What would boot, in order, as the entries say. No lock, no write; unreadable entries are problems, not
   /// errors.
   virtual Result<Menu> read() const = 0;
+  /// Is there room for a kernel and an initramfs of `bytes` together on a file system of the bootloader's own, beside
+  /// /boot? Error NoSpace with both figures. Writes nothing.
+  virtual Result<void> check_space(std::uint64_t bytes) const;
   /// Before the switch: everything of `next` that must be in place when the entries turn, durably, with the
   /// counter armed. Changes nothing of what boots by today's entries.
   virtual Result<void> prepare(const Next& next) = 0;

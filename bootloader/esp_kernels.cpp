@@ -116,7 +116,7 @@ Result<Space> space_for(const std::string& esp, const std::vector<std::uint64_t>
 Result<void> check_space(const std::string& esp, const Space& space) {
   if (space.free >= space.needed) return {};
   return fail(Kind::NoSpace,
-              fmt::format("EFI system partition {}: {} needed for kernel and initramfs, {} free", esp,
+              fmt::format("{}: {} needed for kernel and initramfs, {} free", esp,
                           human_size(space.needed), human_size(space.free)),
               "release a pinned deployment, or remove what other systems no longer need there");
 }

@@ -146,6 +146,7 @@ Result<std::vector<std::string>> finish_menu(const std::string& sysroot, const M
 
 Result<bool> in_step(const std::string& sysroot) {
   const std::vector<Entry> entries = TRY(resolved_entries(sysroot));
+  if (entries.empty()) return true;
   const std::string text = TRY(menu_text(sysroot, entries));
   return booting_lines(TRY(current_menu(sysroot))) == booting_lines(text);
 }

@@ -5,6 +5,11 @@
 #include "bootloader/entry_files.hpp"
 
 namespace rasupd::boot {
+
+Result<void> Bootloader::check_space(std::uint64_t) const {
+  return {};  // nothing beside /boot
+}
+
 namespace {
 
 class Entries : public Bootloader {

@@ -80,6 +80,11 @@ class Rpi : public Bootloader {
   Counting counting() const override { return Counting::once; }
   Result<Menu> read() const override { return read_menu(sysroot_); }
 
+  Result<void> check_space(std::uint64_t bytes) const override {
+    const State state = TRY(read_state());
+    return check_side_space(state.passive, bytes);
+  }
+
   Result<void> prepare(const Next& next) override {
     if (next.entries.empty()) return {};
     State state = TRY(read_state());
@@ -142,8 +147,9 @@ class Rpi : public Bootloader {
 
   Result<bool> in_step() const override {
     const std::vector<Entry> entries = TRY(resolved_entries(sysroot_));
+    if (entries.empty()) return true;
     const State state = TRY(read_state());
-    return entries.empty() || leading_side(state, entries.front()) != nullptr;
+    return leading_side(state, entries.front()) != nullptr;
   }
 
   std::vector<std::string> reboot_command() const override {

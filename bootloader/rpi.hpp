@@ -5,6 +5,7 @@
 // partition 3 with "-b". A side holds kernel, initramfs, cmdline.txt and config.txt of one deployment, and the firmware
 // files of its image. Errors: Boot, NoSpace.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -44,6 +45,8 @@ std::string cmdline_of(const Entry& entry, unsigned partition);
 /// Makes `side` hold `entry`: link, kernel, initramfs, firmware files, cmdline.txt, and config.txt as the last. An
 /// equal side is left as it is. `active`: the other side, whose config.txt is taken when the image has none.
 Result<void> write_side(const std::string& sysroot, const Side& side, const Side& active, const Entry& entry);
+/// Do a kernel and an initramfs of `bytes` together fit on `side` in the place of what is there? Error NoSpace.
+Result<void> check_side_space(const Side& side, std::uint64_t bytes);
 /// Removes the links that no side's cmdline.txt names.
 Result<void> remove_unused_links(const std::string& sysroot, const std::vector<Side>& sides);
 /// Kernel and initramfs of `entry` on `side`, to be compared.

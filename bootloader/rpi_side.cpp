@@ -192,6 +192,16 @@ Result<void> write_side(const std::string& sysroot, const Side& side, const Side
   return failpoint("rpi-side-written");
 }
 
+Result<void> check_side_space(const Side& side, std::uint64_t bytes) {
+  esp::Space space = TRY(esp::space_for(side.directory, {bytes}));
+  for (const char* name : {"vmlinuz", "initramfs.img"}) {
+    struct stat info {};
+    if (::stat(path_join(side.directory, name).c_str(), &info) == 0)
+      space.free += static_cast<std::uint64_t>(info.st_size);
+  }
+  return esp::check_space(side.directory, space);
+}
+
 Result<void> remove_unused_links(const std::string& sysroot, const std::vector<Side>& sides) {
   const std::string links = path_join(sysroot, kLinks);
   for (const std::string& stateroot : TRY(list_directory(links))) {

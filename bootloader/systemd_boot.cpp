@@ -40,6 +40,11 @@ class SystemdBoot : public Bootloader {
   Counting counting() const override { return Counting::tries; }
   Result<Menu> read() const override { return read_menu(sysroot_); }
 
+  Result<void> check_space(std::uint64_t bytes) const override {
+    const esp::Space space = TRY(esp::space_for(esp_, {bytes}));
+    return esp::check_space(esp_, space);
+  }
+
   Result<void> prepare(const Next& next) override {
     TRY(refuse_overridden(esp::file_name(0, std::nullopt)));
     TRY(repoint());

@@ -57,6 +57,7 @@ Result<LockedHost> LockedHost::lock(const World& world) {
   std::unique_ptr<Body> body(new Body{world, std::move(*sysroot), {}, std::move(bootloader)});
   body->state = TRY(read_host(world));  // again: what was read before the lock may be old
   TRY(compare(*body));
+  TRY(follow_entries(*body));
   return LockedHost(std::move(body));
 }
 

@@ -38,6 +38,10 @@ Result<std::vector<std::string>> switch_entries(LockedHost::Body& body,
 /// write them.
 Result<boot::Next> next_menu(const LockedHost::Body& body, const std::vector<std::string>& directories);
 
+/// Brings the bootloader in step with the entries, with the recorded trial of the first one armed, where a power cut
+/// or another tool left it behind. Nothing as a rule. Error Boot, NoSpace.
+Result<void> follow_entries(LockedHost::Body& body);
+
 /// Deploys at once: checkout, own /etc merge with the current deployment, kernels, entries; read back.
 Result<DeployResult> deploy_now(LockedHost::Body& body, const TreeRequest& tree, const TrialRequest& trial = {});
 

@@ -51,8 +51,10 @@ Result<void> check_boot_space(const LockedHost& host, std::uint64_t bytes, const
   if ((info.f_flag & ST_RDONLY) || ::access(boot.c_str(), W_OK) != 0) {
     return fail(Kind::Boot, boot + " is not writable", "remount it writable");
   }
+  const bool fresh = !TRY(has_kernel(body, commit));
+  if (fresh) TRY(body.bootloader->check_space(bytes));
   std::uint64_t needed = kMargin;
-  if (!shares_file_system(body) && !TRY(has_kernel(body, commit))) needed += bytes;
+  if (fresh && !shares_file_system(body)) needed += bytes;
   const std::uint64_t free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
   if (free >= needed) return {};
   return fail(Kind::NoSpace,

@@ -188,6 +188,9 @@ TEST_F(RpiTest, PowerCutsLeaveTheOldOrTheNew) {
     EXPECT_TRUE(cut([&] { turn(*loader_, {c_, b_}, 3); }, point)) << point;
     EXPECT_EQ(start(), b_) << point;
     EXPECT_TRUE(loader_->in_step().value()) << point;
+    const bool whole = point == std::string("rpi-side-written") || point == std::string("rpi-armed");
+    const auto passive = rpi::read_side(control(), autoboot().tryboot);
+    EXPECT_EQ(passive->deployment, whole ? c_ : "") << point << ": half-written is nobody's";
     // What is not the first boot entry is never asked for.
     EXPECT_EQ(loader_->reboot_command().size(), 2u) << point;
     ASSERT_EQ(turn(*loader_, {c_, b_}, 3), "") << point;
@@ -250,12 +253,18 @@ TEST_F(RpiTest, AFullSideIsRefusedWithBothFigures) {
   EXPECT_NE(refused.error().message.find("needed"), std::string::npos);
   EXPECT_TRUE(fs::exists(side(passive) / "config.txt")) << "refused before anything was removed";
   EXPECT_EQ(start(), b_);
+  EXPECT_EQ(loader_->check_space(2 << 20).error().kind, Kind::NoSpace);
+  EXPECT_TRUE(loader_->check_space(100 << 10));
   ::umount(side(passive).c_str());
 }
 
 TEST_F(RpiTest, ARetriedTrialOfWhatBootsAlreadyArmsNothing) {
+  ASSERT_EQ(turn(*loader_, {a_}), "");
   ASSERT_EQ(turn(*loader_, {b_, a_}), "");
+  const auto two = bytes(2), three = bytes(3);
   ASSERT_EQ(turn(*loader_, {b_, a_}, 3), "");
+  EXPECT_EQ(bytes(2), two) << "nor writes anything";
+  EXPECT_EQ(bytes(3), three);
   EXPECT_FALSE(loader_->trial().value());
   EXPECT_EQ(start(), b_);
 }

@@ -269,6 +269,10 @@ TEST_F(SystemdBootTest, AFullEspIsRefusedWithBothFiguresAndUnchanged) {
   EXPECT_EQ(refused.error().kind, Kind::NoSpace);
   EXPECT_NE(refused.error().message.find("2.4 MB needed"), std::string::npos) << refused.error().message;
   EXPECT_NE(refused.error().message.find("1.2 MB free"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(loader_->check_space(500 << 10));
+  const auto foreseen = loader_->check_space(2 << 20);  // at `upgrade`, before anything is downloaded
+  ASSERT_FALSE(foreseen);
+  EXPECT_EQ(foreseen.error().kind, Kind::NoSpace);
   EXPECT_EQ(files(), before);
   EXPECT_FALSE(fs::exists(esp() / "ostree" / ("default-" + std::string(64, 'b')) / "initramfs-6.1.0.img"));
   EXPECT_EQ(boots(), a_);
