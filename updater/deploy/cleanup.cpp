@@ -83,6 +83,11 @@ Result<std::vector<Deployment>> clean_deployments(LockedHost& host, bool dry_run
   }
   if (dry_run) return removed;
   if (dropping) TRY(switch_entries(body, kept));
+  if (!TRY(body.bootloader->in_step())) {
+    // What it names instead lies in the boot.N that would go.
+    return fail(Kind::Boot, "the bootloader does not read what the boot entries say yet; nothing was removed",
+                "`rasupd health check` settles it, and runs at every boot");
+  }
   TRY(body.sysroot.clean());
   TRY(drop_unnamed_kernels(body));
   TRY(body.reload());

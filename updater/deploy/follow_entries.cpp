@@ -10,13 +10,11 @@
 namespace rasupd {
 namespace {
 
-/// The trial that was recorded for the first entry, as far as it is not used up.
-Result<std::optional<boot::Trial>> recorded_trial(const LockedHost::Body& body, const Deployment& first) {
-  const std::string directory = state_directory(body.world.sysroot, body.state.running, first.stateroot);
-  const auto record = TRY(read_trial(directory));
-  if (!record || !first.directory.ends_with("/" + record->deployment)) return std::optional<boot::Trial>{};
-  const unsigned left = record->tries - std::min(record->tries, record->starts);
-  return std::optional<boot::Trial>{boot::Trial{record->deployment, left}};
+/// The trial that was recorded for the first entry.
+Result<std::optional<TrialRecord>> recorded_trial(const LockedHost::Body& body, const Deployment& first) {
+  auto record = TRY(read_trial(state_directory(body.world.sysroot, body.state.running, first.stateroot)));
+  if (record && !first.directory.ends_with("/" + record->deployment)) record.reset();
+  return record;
 }
 
 }  // namespace
@@ -25,11 +23,14 @@ Result<void> follow_entries(LockedHost::Body& body) {
   // Entries that cannot be read whole are nothing to follow.
   if (!body.state.problems.empty() || !body.state.first) return {};
   if (TRY(body.bootloader->in_step())) return {};
+  const auto trial = TRY(recorded_trial(body, body.state.deployments[*body.state.first]));
+  // Something else runs than what was to be tried: that is health's to judge and to turn back.
+  if (trial && body.state.running && body.state.booted != body.state.first) return {};
   std::vector<std::string> order;
   for (const Deployment& deployment : body.state.deployments) order.push_back(deployment.directory);
   const boot::Menu now = TRY(body.bootloader->read());
   boot::Next next = TRY(next_menu(body, order));
-  next.trial = TRY(recorded_trial(body, body.state.deployments[*body.state.first]));
+  if (trial) next.trial = boot::Trial{trial->deployment, trial->tries - std::min(trial->tries, trial->starts)};
   const auto warnings = TRY(body.bootloader->finish(now, next));
   for (const std::string& warning : warnings) body.world.progress.note("warning: " + warning);
   return {};
