@@ -395,7 +395,7 @@ class Verdicts(GrubMachine):
         self.assertFalse(self.health("deadline")["rebooting"])
         self.assertEqual([], self.asked())
 
-    def test_a_held_lock_and_a_typing_error_are_no_verdict(self):
+    def test_a_typing_error_is_no_verdict(self):
         self.on_trial()
         self.settings("[health]\ntries=many\nnonsense=1\n")
         self.start()

@@ -21,7 +21,7 @@ struct Settings {
   // [health]
   unsigned tries = 3;            ///< starts of a deployment on trial, 1 to 9
   unsigned check_timeout = 300;  ///< seconds one check may take
-  unsigned deadline = 600;       ///< seconds from the start of userspace to the verdict
+  unsigned deadline = 600;  ///< seconds a start on trial has to reach the checks, and the checks have together
   bool mark_good_external = false;  ///< mark_good=external: passing checks are not enough, `health mark-good` is
   // [space]
   std::uint64_t reserve = 64u << 20;  ///< bytes that stay free in the repository's file system

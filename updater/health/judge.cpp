@@ -87,6 +87,7 @@ Result<void> reboot_for(const World& world, HealthReport& report) {
   auto asked = request_reboot(world);
   if (!asked) {
     asked.error().changed = report.changed;
+    asked.error().hint = "reboot by hand";
     return asked;
   }
   report.rebooting = true;

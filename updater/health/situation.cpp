@@ -8,7 +8,7 @@ namespace rasupd {
 namespace {
 
 /// A finalize or an upgrade holds the lock for a minute or so; longer is no business of a boot.
-constexpr std::chrono::seconds kLockPatience{120};
+constexpr int kLockTries = 240;
 constexpr std::chrono::milliseconds kLockPause{500};
 
 /// Takes the value, or notes why there is none and that the whole cannot be relied upon.
@@ -98,10 +98,9 @@ policy::CheckFacts check_facts(const Situation& now, bool passed, bool external)
 }
 
 Result<LockedHost> lock_patiently(const World& world) {
-  const auto end = std::chrono::steady_clock::now() + kLockPatience;
-  for (;;) {
+  for (int tries = 1;; ++tries) {
     auto host = LockedHost::lock(world);
-    if (host || host.error().kind != Kind::Busy || std::chrono::steady_clock::now() >= end) return host;
+    if (host || host.error().kind != Kind::Busy || tries >= kLockTries) return host;
     world.clock.sleep(kLockPause, world.stop);
     TRY(world.check_stop());
   }
