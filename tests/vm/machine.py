@@ -148,6 +148,14 @@ class Machine:
         self.wait_up(timeout, max_boots)
         return time.monotonic() - begun
 
+    def next_boot(self, timeout=120):
+        """Waits for a reboot the machine does by itself, and through it. Returns the seconds."""
+        begun = time.monotonic()
+        self.wait_off(timeout)
+        self.start()
+        self.wait_up(timeout)
+        return time.monotonic() - begun
+
     def wait_up(self, timeout=120, max_boots=1):
         """Until the agent says hello, starting the machine again when it resets itself, `max_boots` boots at most."""
         deadline, boots = time.monotonic() + timeout, 1
