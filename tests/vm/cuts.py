@@ -5,6 +5,7 @@ a random moment. After it the disk is looked at from outside, the machine is sta
 then it is brought to the next version.
 """
 
+import json
 import random
 import time
 
@@ -18,6 +19,7 @@ FINALIZE = {
     "menu-written": True, "trial-armed": True, "switch-prepared": True, "switch-written": True, "switch-finished": True, "deploy-done": False,
 }
 HEALTH = {"mark-good-recorded": True, "mark-good-journaled": False, "mark-good-counter": True}
+GIVE_UP = {"give-up-held": False, "give-up-entries": False, "give-up-journaled": False}
 RANDOM_CUTS = 5
 
 
@@ -78,9 +80,10 @@ def _whole(world, machine, what):
 def _after(world, machine):
     """From the cut to the next upgrade."""
     version, disk = _whole(world, machine, "after the cut")
-    marked = any("mark-good" in event or "good" in event for event in disk.journal)
-    if version == "2.0" and not marked:
-        world.check(disk.armed, f"the new deployment would boot unarmed: trial {disk.trial!r}, counter {disk.counter}")
+    events = [json.loads(line) for line in disk.journal if line.endswith("}")]
+    good = any(event["event"] == "mark-good" and event["digest"] == world.digests["2.0"] for event in events)
+    if version == "2.0" and not good:
+        world.check(disk.armed, f"the new deployment would boot unarmed: trial {disk.trial!r}, counter {disk.counter}, {disk.journal[-6:]}")
     world.check("1.0" in disk.versions, f"the way back is gone: {disk.versions}")
     machine.start().wait_up(timeout=200, max_boots=2)
     running = machine.sh("cat /usr/share/rasupd-image/version")
@@ -123,6 +126,35 @@ _register("upgrade", UPGRADE, lambda world: world.running(), _cut_in_upgrade)
 _register("finalize", FINALIZE, lambda world: world.staged(), _cut_in_finalize)
 _register("health", HEALTH, lambda world: world.staged(), _cut_in_health)
 _register("first-boot", {4: True, 9: False}, lambda world: world.staged(), _cut_in_first_boot)
+
+
+def _cut_while_giving_up(world, point):
+    """The way back from a bad image is itself cut: the machine still ends on the old one, and holds the bad one."""
+    machine = world.running()
+    machine.write("/etc/rasupd/rasupd.conf.d/tries.conf", "[health]\ntries=1\n")
+    world.channel.move_to("5.0")
+    world.rasupd(machine, "upgrade")
+    try:
+        _cut_in_health(machine, point)
+        disk = world.look(machine)
+        world.check(not disk.faults, f"after the cut: {disk.faults}")
+        machine.start().wait_up(timeout=200, max_boots=2)
+        if machine.sh("cat /usr/share/rasupd-image/version") == "5.0":
+            machine.next_boot(200)
+        world.runs(machine, "1.0")
+        settled(machine)
+        held = [entry["digest"] for entry in world.status(machine)["rasupd"]["held"]]
+        world.equal([world.digests["5.0"]], held, "held")
+    except (AssertionError, GuestError, GuestGone):
+        world.cuts.cut("broken")
+        raise
+    world.cuts.cut("old")
+    world.channel.move_to("7.0")
+    world.rasupd(machine, "upgrade")
+
+
+for _point, _core in GIVE_UP.items():
+    ALL.append(Story(f"cut-giving-up-{_point}", f"power is cut at {_point}", _core, lambda world, point=_point: _cut_while_giving_up(world, point)))
 
 
 def _at_random(number):

@@ -35,6 +35,11 @@ RECIPE = os.path.join(SOURCE, "examples/images/debian")
 CACHE = os.environ.get("RASUPD_CACHE", "/var/cache/rasupd-tests")
 
 
+def guest_program():
+    """The program that goes into the images: RASUPD_GUEST where the guest's release is another than the host's."""
+    return os.environ.get("RASUPD_GUEST", program())
+
+
 def _files(*roots):
     for root in roots:
         if os.path.isfile(root):
@@ -61,8 +66,9 @@ class Images:
         self.base = base.stdout.strip()
         ours = os.path.dirname(os.path.abspath(__file__))
         self.units = os.path.join(SOURCE, "examples/units")
-        key = _hash(program(), self.units, os.path.join(SOURCE, "examples/health.d"), RECIPE, os.path.join(ours, "guest"), os.path.join(ours, "guest_files.py"),
-                    os.path.abspath(__file__), more=self.base)
+        key = _hash(guest_program(), program(), self.units, RECIPE,
+                    *(os.path.join(SOURCE, "examples", name) for name in ("health.d", "system.conf.d")),
+                    os.path.join(ours, "guest"), os.path.join(ours, "guest_files.py"), os.path.abspath(__file__), more=self.base)
         self.folder = os.path.join(CACHE, f"vm-{suite}-{'fast' if fast else 'full'}-{key}")
         with open(os.path.join(CACHE, "vm.lock"), "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -116,7 +122,7 @@ class Images:
         rule = {"type": "sigstoreSigned", "keyPath": "/usr/lib/rasupd/keys/release.pub", "signedIdentity": sign.MATCH_REPOSITORY}
         with open(policy, "w", encoding="utf-8") as out:
             json.dump({"default": [{"type": "reject"}], "transports": {"docker": {NAME: [rule]}}}, out)
-        command = ["bash", os.path.join(RECIPE, "build.sh"), "--suite", self.suite, "--rasupd", program(), "--policy", policy]
+        command = ["bash", os.path.join(RECIPE, "build.sh"), "--suite", self.suite, "--rasupd", guest_program(), "--policy", policy]
         command += ["--key", key.public, "--site", site, "--version", "1.0", "--out", os.path.join(work, "images")]
         subprocess.run([*command, *(["--units", self.units] if os.path.isdir(self.units) else [])], check=True, stdout=subprocess.DEVNULL)
         shutil.rmtree(site)

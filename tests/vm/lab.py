@@ -27,18 +27,28 @@ class Skip(Exception):
 class Lab:
     """Made once per run; everything lazily, so that a single story costs only what it needs."""
 
-    def __init__(self, suite="bookworm", keep=False):
+    def __init__(self, suite="bookworm", keep=False, fast=True, seed=0):
         self.folder = tempfile.mkdtemp(prefix="rasupd-vm-")
-        self.keep_folder, self._lock, self._made = keep, threading.RLock(), {}
-        self.images = Images(suite)
+        self.suite, self.keep_folder, self.seed = suite, keep, seed
+        self._lock, self._made, self._full = threading.RLock(), {}, None
+        self.images = Images(suite, fast)
         os.makedirs(os.path.join(self.folder, "registry"))
         self.registry = Registry(os.path.join(self.folder, "registry"))
         self.pool = Channel(self.registry, self.images, POOL)
         for version in self.images.digests:
             self.pool.move_to(version)
 
+    def full(self):
+        """The same with untrimmed guests: dracut's initramfs, udev, every unit."""
+        def make():
+            self._full = Lab(self.suite, self.keep_folder, fast=False, seed=self.seed)
+            return self._full
+        return self.once("full", make)
+
     def close(self):
         """Ends the registry and removes all files."""
+        if self._full:
+            self._full.close()
         self.registry.stop()
         if not self.keep_folder:
             shutil.rmtree(self.folder, ignore_errors=True)

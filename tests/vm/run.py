@@ -4,8 +4,9 @@
     python3 -B -m tests.vm.run [--core] [-j N] [--suite bookworm|trixie] [--list] [--keep] [NAME…]
 
 NAMEs are globs over the stories' names. --core: those that continuous integration runs. --keep leaves the files of
-the run. As root, with QEMU; RASUPD is the program (default build/dev/bin/rasupd, with fault injection);
-RASUPD_VM_ACCEL=tcg|kvm forces the accelerator. Ends with one line that counts, and 1 when a story failed.
+the run. As root, with QEMU; RASUPD is the program (default build/dev/bin/rasupd, with fault injection), RASUPD_GUEST
+the one for the guests when their release needs another (tests/debian13.sh builds it); RASUPD_VM_ACCEL=tcg|kvm forces
+the accelerator. Ends with one line that counts, and 1 when a story failed.
 """
 
 import argparse
@@ -58,7 +59,7 @@ class Tally:
 
 def tell(lab, story, tally, keep):
     """One story from its beginning to its end; what it started is ended."""
-    world = World(lab, story.name, say, tally)
+    world = World(lab.full() if story.full else lab, story.name, say, tally)
     try:
         story.tell(world)
         outcome = "passed"
@@ -117,8 +118,7 @@ def main():
     begun, tally, work = time.monotonic(), Tally(), queue.Queue()
     for story in wanted:
         work.put(story)
-    lab = Lab(options.suite, options.keep)
-    lab.seed = options.seed
+    lab = Lab(options.suite, options.keep, seed=options.seed)
     try:
         say(f"accelerator {lab.choose_accelerator()}, seed {options.seed}, files {lab.folder}")
         run_all(lab, work, tally, options)

@@ -65,6 +65,7 @@ rasupd_layer() { # DIR
   [ ${#keys[@]} = 0 ] || install -D -m 644 -t "$lib/keys" "${keys[@]}"
   mkdir -p "$system" "$lib/health.d/required.d" "$lib/health.d/wanted.d"
   [ ! -d "$units" ] || cp -r --no-preserve=ownership "$units/." "$system/"
+  [ ! -d "$here/../../system.conf.d" ] || install -D -m 644 -t "$1/usr/lib/systemd/system.conf.d" "$here/../../system.conf.d/"*
   [ ! -d "$here/../../health.d" ] || cp -r --no-preserve=ownership "$here/../../health.d/." "$lib/health.d/"
   enable_units "$system"
 }
