@@ -39,6 +39,8 @@ class Machine:
     """A machine with its files in `folder`; use it as a context manager: nothing of it survives the block."""
 
     accel = "tcg"
+    ended = False  # True once the run was interrupted: nothing starts any more
+    running = set()
 
     def __init__(self, folder, disk, firmware="bios", memory=1024):
         self.folder, self.disk, self.firmware, self.memory = str(folder), disk, firmware, memory
@@ -60,6 +62,8 @@ class Machine:
     def start(self, resume=None):
         """Power on; `resume` names a state kept by keep(). Returns at once, see wait_up()."""
         self.cut()
+        if Machine.ended:
+            raise GuestError("the run was interrupted")
         for name in ("agent", "monitor"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._socket(name))
@@ -67,6 +71,7 @@ class Machine:
         self.started = time.monotonic()
         with open(os.path.join(self.folder, "qemu.log"), "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        Machine.running.add(self.process)
         self.agent, self._buffer = self._connect("agent"), b""
         self.boots += 0 if resume else 1
         return self
@@ -114,9 +119,17 @@ class Machine:
             self.process.kill()
         if self.process:
             self.process.wait()
+            Machine.running.discard(self.process)
         if self.agent:
             self.agent.close()
         self.process = self.agent = None
+
+    @classmethod
+    def cut_all(cls):
+        """Ends every machine of this run, for good."""
+        cls.ended = True
+        for process in list(cls.running):
+            process.kill()
 
     def off(self, timeout=60):
         """An orderly power-off."""

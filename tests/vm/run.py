@@ -14,6 +14,7 @@ import fnmatch
 import os
 import queue
 import random
+import signal
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ import traceback
 
 from . import cuts, stories
 from .lab import GuestError, Lab, Skip, World
+from .machine import Machine
 
 assert cuts  # registers its stories
 print_lock = threading.Lock()
@@ -104,6 +106,7 @@ def arguments():
 def main():
     """Runs; returns the exit code."""
     options = arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     wanted = chosen(options)
     if options.list:
         for story in wanted:
@@ -141,8 +144,16 @@ def run_all(lab, work, tally, options):
     threads = [threading.Thread(target=worker) for _ in range(options.jobs)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:  # Ctrl-C, or a polite end: nothing goes on running
+        while not work.empty():
+            work.get_nowait()
+        Machine.cut_all()
+        for thread in threads:
+            thread.join()
+        raise
 
 
 if __name__ == "__main__":
