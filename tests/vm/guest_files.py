@@ -44,7 +44,7 @@ def with_agent(site):
     for name in ARMED:
         text = f"[Service]\nExecStartPre=-/usr/libexec/rasupd-test/arm {name}\nEnvironmentFile=-/run/rasupd-test/{name}.env\n"
         _put(os.path.join(site, UNIT, name + ".service.d", "90-test.conf"), text)
-    _put(os.path.join(site, "usr/lib/rasupd/rasupd.conf.d/90-test.conf"), "[health]\ncheck_timeout=30\ndeadline=60\n")
+    _put(os.path.join(site, "usr/lib/rasupd/rasupd.conf.d/90-test.conf"), "[health]\ncheck_timeout=60\ndeadline=90\n")
     _put(os.path.join(site, "usr/lib/systemd/system.conf.d/90-test.conf"), "[Manager]\nDefaultTimeoutStopSec=20s\nShowStatus=no\n")
 
 

@@ -140,7 +140,7 @@ def connect(machine, registry, repository):
     machine.write("/etc/containers/registries.conf.d/test.conf", registries_conf(f"10.0.2.2:{registry.port}", repository))
 
 
-def settled(machine, timeout=150):
+def settled(machine, timeout=300):
     """Until the guest's boot is over: health checks have ended, nothing is being started."""
     script = "for i in $(seq 600); do s=$(systemctl is-system-running); [ $s = starting ] || [ $s = initializing ] || break; sleep 0.3; done; echo $s"
     return machine.sh(script, timeout)

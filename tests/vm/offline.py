@@ -44,7 +44,7 @@ def look(disk, folder):
         raw = os.path.join(work, "disk.raw")
         subprocess.run(["qemu-img", "convert", "-O", "raw", disk, raw], check=True)
         offset, size = root_partition(raw)
-        done = subprocess.run(["bash", SCRIPT, raw, str(offset), str(size), work], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(["bash", SCRIPT, raw, str(offset), str(size), work], capture_output=True, text=True, timeout=900)
     found = Disk()
     for line in done.stdout.splitlines():
         kind, _, rest = line.partition(" ")

@@ -161,7 +161,7 @@ def panics(world):
 @story("hangs", "userspace that never gets ready: the deadline resets, then v1", core=True)
 def hangs(world):
     """Nothing fails, so only time can tell."""
-    machine = _broken(world, "4.0", boots=3, timeout=400)
+    machine = _broken(world, "4.0", boots=3, timeout=600)
     _explained(world, machine, "4.0", "boot-failed")
     _fixed(world, machine)
 
@@ -205,7 +205,7 @@ def unhealthy_without_upgrade(world):
     machine.reboot()
     boot = machine.boot_id
     settled(machine)
-    machine.sh("sleep 75", timeout=150)
+    machine.sh("sleep 100", timeout=300)
     world.equal(boot, machine.sh("cat /proc/sys/kernel/random/boot_id"), "the boot")
     status = world.runs(machine, "1.0")
     world.equal([], status["rasupd"]["held"], "held")
