@@ -116,7 +116,8 @@ def _explained(world, machine, version, reason, why=""):
     """status, the journal and motd say why the machine does not run `version`; its digest is held."""
     held = [(entry["digest"], entry["reason"]) for entry in world.status(machine)["rasupd"]["held"]]
     world.equal([(world.digests[version], reason)], held, "held")
-    world.check(reason in machine.sh("rasupd status"), "status does not say why")
+    told = machine.sh("rasupd status")
+    world.check(reason in told and why in told, f"status does not say why: {told}")
     events = [json.loads(line) for line in machine.sh("cat /var/lib/rasupd/journal").splitlines()]
     backs = [event for event in events if event["event"] == "rollback"]
     world.check(backs and reason in backs[-1]["error"] and why in backs[-1]["error"], f"the journal does not say why: {events[-4:]}")

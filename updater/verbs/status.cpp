@@ -49,6 +49,7 @@ StatusFacts gather(const World& world, HostState host) {
   f.held = read_or(read_held(state), {}, f.warnings);
   f.last_attempt = read_or(last_event(state, "attempt"), {}, f.warnings);
   f.last_finalize = read_or(last_event(state, "finalize"), {}, f.warnings);
+  f.last_rollback = read_or(last_event(state, "rollback"), {}, f.warnings);
   if (auto settings = load_settings(world.config_root, false)) {
     for (std::string& warning : settings->warnings) f.warnings.push_back(std::move(warning));
   }

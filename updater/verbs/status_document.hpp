@@ -18,6 +18,7 @@ struct StatusFacts {
   std::optional<std::string> boot_id, architecture, role;
   std::vector<Held> held;
   std::optional<JournalEvent> last_attempt, last_finalize;
+  std::optional<JournalEvent> last_rollback;  ///< that health decided
   std::optional<TrialRecord> trial;
   unsigned tries_left = 0;  ///< of the trial
   std::vector<std::string> warnings;

@@ -10,7 +10,7 @@ namespace {
 
 std::string role_of(const HostState& host, std::size_t i) {
   if (host.staged == i) return host.deployments[i].locked ? "Staged (held back)" : "Staged";
-  if (host.booted == i) return host.rollback_queued ? "Booted (rollback queued)" : "Booted";
+  if (host.booted == i) return host.rollback_queued ? "Booted (another one boots next)" : "Booted";
   if (!host.booted && host.first == i) return "Default";
   if (host.rollback == i) return host.rollback_queued ? "Next boot" : "Rollback";
   return "Other";
@@ -41,6 +41,15 @@ std::string event_text(const char* name, const std::optional<JournalEvent>& e) {
                      e->error.empty() ? "" : " — " + printable(e->error));
 }
 
+/// A held digest, and why it is when health decided that.
+std::string held_text(const StatusFacts& f, const Held& h) {
+  std::string text = fmt::format("Held: {} ({}, since {})\n", h.digest, h.reason, h.since);
+  if (f.last_rollback && f.last_rollback->digest == h.digest && f.last_rollback->error.starts_with(h.reason)) {
+    text += fmt::format("      {}\n", printable(f.last_rollback->error));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string status_text(const StatusFacts& f) {
@@ -54,7 +63,7 @@ std::string status_text(const StatusFacts& f) {
     text += fmt::format("On trial: {} (since {}, {} start{} left)\n", f.trial->digest, f.trial->since, f.tries_left,
                         f.tries_left == 1 ? "" : "s");
   }
-  for (const Held& h : f.held) text += fmt::format("Held: {} ({}, since {})\n", h.digest, h.reason, h.since);
+  for (const Held& h : f.held) text += held_text(f, h);
   text += event_text("Last attempt", f.last_attempt);
   text += event_text("Last finalize", f.last_finalize);
   for (const std::string& problem : f.host.problems) text += "Problem: " + problem + "\n";
