@@ -13,7 +13,7 @@ namespace {
 
 /// A word that GRUB's shell takes as it is (GRUB manual, "Shell-like scripting": nothing is special between single
 /// quotes but the single quote).
-std::string quoted(std::string_view word) {
+std::string in_quotes(std::string_view word) {
   std::string out = "'";
   for (const char c : word) {
     if (c == '\'') {
@@ -29,14 +29,14 @@ std::string quoted(std::string_view word) {
 /// there, so ours are taken off.
 std::string argument(std::string word) {
   std::erase(word, '"');
-  return quoted(word);
+  return in_quotes(word);
 }
 
 /// Below the file system of /boot, whatever sysroot.bootprefix says.
 std::string grub_path(const std::string& path) {
   const std::string_view prefix = "/boot/";
   const bool prefixed = path.starts_with(prefix) && !path.starts_with("/boot/boot/");
-  return "\"$rasupd_boot\"" + quoted(prefixed ? path.substr(prefix.size() - 1) : path);
+  return "\"$rasupd_boot\"" + in_quotes(prefixed ? path.substr(prefix.size() - 1) : path);
 }
 
 constexpr std::string_view kTrialPrefix = "set rasupd_trial=";
@@ -88,11 +88,11 @@ fi
 
 std::string menu_text(const std::vector<Entry>& entries, const std::string& trial) {
   std::string out = "# Made by rasupd from the boot entries beside this file; it is made anew at every change.\n";
-  if (!trial.empty()) out += std::string(kTrialPrefix) + quoted(trial) + "\n";
+  if (!trial.empty()) out += std::string(kTrialPrefix) + in_quotes(trial) + "\n";
   for (const Entry& entry : entries) {
     std::string arguments;
     for (std::string& word : split_options(entry.options)) arguments += " " + argument(std::move(word));
-    out += fmt::format("menuentry {} {{\n  linux {}{}\n", quoted(entry.title), grub_path(entry.kernel), arguments);
+    out += fmt::format("menuentry {} {{\n  linux {}{}\n", in_quotes(entry.title), grub_path(entry.kernel), arguments);
     if (!entry.initrd.empty()) out += fmt::format("  initrd {}\n", grub_path(entry.initrd));
     out += "}\n";
   }
