@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/files.hpp"
+#include "image/platform.hpp"
 
 namespace rasupd {
 namespace {
@@ -31,11 +32,10 @@ Result<DiskLoader> choose_loader(const std::string& name, const std::string& arc
                 "grub, systemd-boot or none");
   }
   if (present) return DiskLoader::grub;
-  std::string packages;
-  for (const auto& target : grub_image::targets_of(architecture)) packages += " " + target.package;
-  if (packages.empty()) return fail(Kind::Usage, "there is no GRUB for " + architecture, "--bootloader none");
-  return fail(Kind::Failed, "this host has no GRUB modules for " + architecture,
-              "apt-get install" + packages);
+  const std::string host = TRY(host_architecture());
+  const std::string hint = grub_image::how_to_get(architecture, host);
+  if (hint.empty()) return fail(Kind::Usage, "there is no GRUB for " + architecture, "--bootloader none");
+  return fail(Kind::Failed, "this host has no GRUB modules for " + architecture, hint);
 }
 
 Result<GrubImages> make_grub_images(Runner& runner, const std::string& architecture, const std::string& work,

@@ -61,6 +61,17 @@ std::vector<Target> present_targets(std::string_view architecture) {
   return found;
 }
 
+std::string how_to_get(std::string_view architecture, std::string_view host) {
+  std::string install;
+  // Debian has the modules as packages of the architecture they are for.
+  const std::string of = architecture == host ? "" : fmt::format(":{}", architecture);
+  for (const Target& target : targets_of(architecture)) install += " " + target.package + of;
+  if (install.empty()) return "";
+  install.insert(0, "apt-get install");
+  if (of.empty()) return install;
+  return fmt::format("dpkg --add-architecture {} && apt-get update && {}", architecture, install);
+}
+
 std::string early_config(std::string_view boot_uuid, bool separate_boot) {
   return fmt::format(
       "search --no-floppy --fs-uuid {} --set=root\n"

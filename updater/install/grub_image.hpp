@@ -26,6 +26,10 @@ std::vector<Target> targets_of(std::string_view architecture);
 /// Those of them whose modules are on this host.
 std::vector<Target> present_targets(std::string_view architecture);
 
+/// The commands that put the modules for `architecture` onto a Debian host of architecture `host`; empty when
+/// there is no GRUB for it.
+std::string how_to_get(std::string_view architecture, std::string_view host);
+
 /// The configuration inside the image.
 std::string early_config(std::string_view boot_uuid, bool separate_boot);
 

@@ -66,6 +66,21 @@ TEST(GrubImage, EarlyConfigurationFindsBootByUuid) {
   EXPECT_THAT(grub_image::early_config("1234", true), testing::HasSubstr("prefix=($root)/grub\n"));
 }
 
+TEST(GrubImage, Arm64StartsByUefiAlone) {
+  const auto targets = grub_image::targets_of("arm64");
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].format, "arm64-efi");
+  EXPECT_EQ(targets[0].efi_file, "BOOTAA64.EFI");
+  EXPECT_TRUE(grub_image::targets_of("s390x").empty());
+}
+
+TEST(GrubImage, ModulesOfAnotherArchitectureArePackagesOfIt) {
+  EXPECT_EQ(grub_image::how_to_get("amd64", "amd64"), "apt-get install grub-efi-amd64-bin grub-pc-bin");
+  EXPECT_EQ(grub_image::how_to_get("arm64", "amd64"),
+            "dpkg --add-architecture arm64 && apt-get update && apt-get install grub-efi-arm64-bin:arm64");
+  EXPECT_EQ(grub_image::how_to_get("s390x", "amd64"), "");
+}
+
 TEST(DiskBoot, FstabNamesWhatTheInitramfsDoesNotMount) {
   LayoutRequest request;
   request.architecture = "amd64";
