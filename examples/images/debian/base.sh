@@ -1,23 +1,24 @@
 #!/bin/bash
-# base.sh [--suite bookworm|trixie]: the part of the image that seldom changes, made once. Prints the directory that
-# holds it:
+# base.sh [--suite bookworm|trixie] [--arch amd64|arm64]: the part of the image that seldom changes, made once. Prints
+# the directory that holds it:
 #   base.tar     Debian's userspace in the layout of an image-based system, without the kernel
 #   kernel.tar   /usr/lib/modules/$KVER with vmlinuz, its modules and initramfs.img (dracut, with ostree-prepare-root)
 #   info         SUITE=, ARCH=, KVER=
 # Kept under ${RASUPD_CACHE:-/var/cache/rasupd-tests}, keyed by the hash of this file. Packages come from the mirrors
-# this machine's own apt uses. Needs root and mmdebstrap.
+# this machine's own apt uses. Needs root and mmdebstrap; for another architecture than this machine's also
+# qemu-user-static, registered in binfmt_misc with the flag F (it runs inside of the root, where no emulator lies).
 set -euo pipefail
 
-suite=bookworm
+suite=bookworm arch=$(dpkg --print-architecture)
 while [ $# -gt 0 ]; do
   case $1 in
     --suite) suite=$2; shift ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --arch) arch=$2; shift ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "base.sh: unknown option $1 (--help)" >&2; exit 2 ;;
   esac
   shift
 done
-arch=$(dpkg --print-architecture)
 
 packages=systemd,systemd-sysv,systemd-resolved,udev,dbus,linux-image-cloud-$arch,dracut,zstd,kmod,ostree,ostree-boot
 packages=$packages,iproute2,e2fsprogs,util-linux,mount,ca-certificates,systemd-boot-efi
@@ -30,13 +31,13 @@ esac
 cache=${RASUPD_CACHE:-/var/cache/rasupd-tests}
 out=$cache/image-$suite-$arch-$(sha256sum "$0" | cut -c1-16)
 mkdir -p "$cache"
-exec 9> "$cache/image-$suite.lock"
+exec 9> "$cache/image-$suite-$arch.lock"
 flock 9
 if [ -e "$out/info" ]; then echo "$out"; exit 0; fi
 
 # dracut wants /proc, /sys and /dev in the root: bound in a namespace of our own, so that nothing stays mounted.
 if [ "${BASE_SH_INSIDE:-}" != yes ]; then
-  BASE_SH_INSIDE=yes exec unshare --mount --propagation private -- bash "$0" --suite "$suite" 9>&-
+  BASE_SH_INSIDE=yes exec unshare --mount --propagation private -- bash "$0" --suite "$suite" --arch "$arch" 9>&-
 fi
 work=$(mktemp -d "$cache/making.XXXXXX")
 trap 'umount -q -R -l "$work"/root/{proc,sys,dev} || true; rm -rf --one-file-system "$work"' EXIT
@@ -65,7 +66,8 @@ make_root() {
   sources > "$work/sources.list"
   [ -s "$work/sources.list" ] || { say "apt knows no Debian mirror; run apt-get update"; exit 1; }
   while read -r line; do [ -z "$line" ] || options+=(--aptopt="$line"); done < <(apt_options)
-  mmdebstrap --quiet --mode=root --variant=minbase --format=directory --include="$packages" "${options[@]}" \
+  INITRD=No mmdebstrap --quiet --mode=root --architectures="$arch" --variant=minbase --format=directory \
+    --include="$packages" "${options[@]}" \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
     --dpkgopt=force-unsafe-io --aptopt='Apt::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \

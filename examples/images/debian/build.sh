@@ -9,6 +9,7 @@
 #     --site DIR         a directory laid over the image: what this fleet adds (may be repeated)
 #     --version V        org.opencontainers.image.version (default 1.0)
 #     --suite SUITE      bookworm or trixie (default bookworm)
+#     --arch ARCH        amd64 or arm64 (default this machine's); base.sh says what another one needs
 #     --out LAYOUT       an OCI layout directory; the image is its tag "os"
 #
 # Push it with `skopeo copy oci:LAYOUT:os docker://…` and sign what was pushed, e.g. with `cosign sign --key`. Needs
@@ -16,7 +17,7 @@
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 
-program= policy= out= suite=bookworm version=1.0 keys=() sites=() units=$here/../../units
+program= policy= out= suite=bookworm arch=$(dpkg --print-architecture) version=1.0 keys=() sites=() units=$here/../../units
 while [ $# -gt 0 ]; do
   case $1 in
     --rasupd) program=$2; shift ;;
@@ -26,15 +27,16 @@ while [ $# -gt 0 ]; do
     --site) sites+=("$2"); shift ;;
     --version) version=$2; shift ;;
     --suite) suite=$2; shift ;;
+    --arch) arch=$2; shift ;;
     --out) out=$2; shift ;;
-    -h | --help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "build.sh: unknown option $1 (--help)" >&2; exit 2 ;;
   esac
   shift
 done
 [ -n "$program" ] && [ -n "$policy" ] && [ -n "$out" ] || { echo "build.sh: --rasupd, --policy and --out are needed" >&2; exit 2; }
 
-base=$(bash "$here/base.sh" --suite "$suite")
+base=$(bash "$here/base.sh" --suite "$suite" --arch "$arch")
 . "$base/info"
 work=$(mktemp -d "${TMPDIR:-/tmp}/rasupd-image.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -59,8 +61,9 @@ enable_units() { # SYSTEM-DIRECTORY
 }
 
 rasupd_layer() { # DIR
-  local lib=$1/usr/lib/rasupd system=$1/usr/lib/systemd/system
-  install -D -m 755 -s "$program" "$1/usr/bin/rasupd"
+  local lib=$1/usr/lib/rasupd system=$1/usr/lib/systemd/system strip=-s
+  [ "$ARCH" = "$(dpkg --print-architecture)" ] || strip= # this machine's strip knows no other architecture
+  install -D -m 755 $strip "$program" "$1/usr/bin/rasupd"
   install -D -m 644 "$policy" "$lib/policy.json"
   [ ${#keys[@]} = 0 ] || install -D -m 644 -t "$lib/keys" "${keys[@]}"
   mkdir -p "$system" "$lib/health.d/required.d" "$lib/health.d/wanted.d"
