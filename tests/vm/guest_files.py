@@ -48,8 +48,8 @@ def with_agent(site):
     _put(os.path.join(site, "usr/lib/systemd/system.conf.d/90-test.conf"), "[Manager]\nDefaultTimeoutStopSec=20s\nShowStatus=no\n")
 
 
-def trimmed(site, base, kver):
-    """Makes the fast guest of it; `base` is the directory base.sh printed."""
+def trimmed(site, base, kver, busybox):
+    """Makes the fast guest of it; `base` is the directory base.sh printed, `busybox` a static one for the guest."""
     with open(os.path.join(HERE, "masked"), encoding="utf-8") as source:
         masked = [word for line in source if not line.startswith("#") for word in line.split()]
     for unit in masked:
@@ -61,7 +61,7 @@ def trimmed(site, base, kver):
     _put(os.path.join(site, "usr/lib/systemd/journald.conf.d/90-test.conf"), "[Journal]\nStorage=volatile\nForwardToConsole=yes\nTTYPath=/dev/ttyS0\nMaxLevelConsole=info\n")
     initramfs = os.path.join(site, "usr/lib/modules", kver, "initramfs.img")
     os.makedirs(os.path.dirname(initramfs), exist_ok=True)
-    fast_initramfs(base, kver, initramfs)
+    fast_initramfs(base, kver, busybox, initramfs)
 
 
 def _extract(archive, into, names):
@@ -87,7 +87,7 @@ def _libraries(root, program):
     return re.findall(r"(/\S+) \(0x", listed)
 
 
-def fast_initramfs(base, kver, out):
+def fast_initramfs(base, kver, busybox, out):
     """Busybox, the modules of the root's file system, ostree-prepare-root; a gzip-compressed archive at `out`."""
     with tempfile.TemporaryDirectory(prefix="rasupd-initramfs-") as work:
         root, image = os.path.join(work, "root"), os.path.join(work, "image")
@@ -96,7 +96,7 @@ def fast_initramfs(base, kver, out):
         _extract(os.path.join(base, "kernel.tar"), root, ["./usr/lib/modules"])
         for folder in ("bin", "dev", "proc", "sys", "run", "sysroot", "modules", "etc", "usr/lib/ostree"):
             os.makedirs(os.path.join(image, folder))
-        shutil.copy("/usr/bin/busybox", os.path.join(image, "bin/busybox"))
+        shutil.copy(busybox, os.path.join(image, "bin/busybox"))
         for applet in APPLETS:
             os.symlink("busybox", os.path.join(image, "bin", applet))
         shutil.copy(os.path.join(HERE, "init"), os.path.join(image, "init"))

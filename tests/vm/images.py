@@ -29,15 +29,11 @@ from tests.support import sign
 from tests.support.world import SOURCE, program
 
 from . import guest_files
+from .architecture import AMD64
 
 NAME = "registry.test/fleet/os"  # what machines track and signatures name; registries.conf says where it is
 RECIPE = os.path.join(SOURCE, "examples/images/debian")
 CACHE = os.environ.get("RASUPD_CACHE", "/var/cache/rasupd-tests")
-
-
-def guest_program():
-    """The program that goes into the images: RASUPD_GUEST where the guest's release is another than the host's."""
-    return os.environ.get("RASUPD_GUEST", program())
 
 
 def _files(*roots):
@@ -58,19 +54,20 @@ def _hash(*roots, more=""):
 
 
 class Images:
-    """All versions of one suite, in the OCI layout `layout`; `digests` and `info` come from the cache."""
+    """All versions of one suite and architecture, in the OCI layout `layout`; `digests` and `info` come from the cache."""
 
-    def __init__(self, suite="bookworm", fast=True):
-        self.suite, self.fast = suite, fast
-        base = subprocess.run(["bash", os.path.join(RECIPE, "base.sh"), "--suite", suite], check=True, stdout=subprocess.PIPE, text=True)
+    def __init__(self, suite="bookworm", fast=True, architecture=AMD64):
+        self.suite, self.fast, self.architecture = suite, fast, architecture
+        command = ["bash", os.path.join(RECIPE, "base.sh"), "--suite", suite, "--arch", architecture.name]
+        base = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         self.base = base.stdout.strip()
         ours = os.path.dirname(os.path.abspath(__file__))
         self.units = os.path.join(SOURCE, "examples/units")
-        key = _hash(guest_program(), program(), self.units, RECIPE,
+        key = _hash(architecture.program(), program(), self.units, RECIPE,
                     *(os.path.join(SOURCE, "examples", name) for name in ("health.d", "system.conf.d")),
                     os.path.join(ours, "guest"), os.path.join(ours, "guest_files.py"), os.path.abspath(__file__), more=self.base)
-        self.folder = os.path.join(CACHE, f"vm-{suite}-{'fast' if fast else 'full'}-{key}")
-        with open(os.path.join(CACHE, "vm.lock"), "w", encoding="utf-8") as lock:
+        self.folder = os.path.join(CACHE, f"vm-{suite}-{architecture.name}-{'fast' if fast else 'full'}-{key}")
+        with open(os.path.join(CACHE, f"vm-{architecture.name}.lock"), "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not os.path.exists(os.path.join(self.folder, "digests.json")):
                 self._make()
@@ -114,7 +111,7 @@ class Images:
         site, policy = os.path.join(work, "site"), os.path.join(work, "policy.json")
         guest_files.with_agent(site)
         if self.fast:
-            guest_files.trimmed(site, self.base, self.kver())
+            guest_files.trimmed(site, self.base, self.kver(), self.architecture.busybox())
         for name, text in _defaults("1.0").items():
             os.makedirs(os.path.dirname(os.path.join(site, name)), exist_ok=True)
             with open(os.path.join(site, name), "w", encoding="utf-8") as out:
@@ -122,7 +119,8 @@ class Images:
         rule = {"type": "sigstoreSigned", "keyPath": "/usr/lib/rasupd/keys/release.pub", "signedIdentity": sign.MATCH_REPOSITORY}
         with open(policy, "w", encoding="utf-8") as out:
             json.dump({"default": [{"type": "reject"}], "transports": {"docker": {NAME: [rule]}}}, out)
-        command = ["bash", os.path.join(RECIPE, "build.sh"), "--suite", self.suite, "--rasupd", guest_program(), "--policy", policy]
+        command = ["bash", os.path.join(RECIPE, "build.sh"), "--suite", self.suite, "--arch", self.architecture.name]
+        command += ["--rasupd", self.architecture.program(), "--policy", policy]
         command += ["--key", key.public, "--site", site, "--version", "1.0", "--out", os.path.join(work, "images")]
         subprocess.run([*command, *(["--units", self.units] if os.path.isdir(self.units) else [])], check=True, stdout=subprocess.DEVNULL)
         shutil.rmtree(site)

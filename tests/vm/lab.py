@@ -13,11 +13,11 @@ from tests.support.world import ConfigRoot
 
 from . import disk as disks
 from . import offline
+from .architecture import AMD64
 from .images import NAME, POOL, Channel, Images
 from .machine import GuestError, GuestGone, Machine, overlay, probe
 
 TRACKED = NAME + ":" + Channel.TAG
-KARGS = ("console=ttyS0",)
 
 
 class Skip(Exception):
@@ -27,11 +27,12 @@ class Skip(Exception):
 class Lab:
     """Made once per run; everything lazily, so that a single story costs only what it needs."""
 
-    def __init__(self, suite="bookworm", keep=False, fast=True, seed=0):
+    def __init__(self, suite="bookworm", keep=False, fast=True, seed=0, architecture=AMD64):
         self.folder = tempfile.mkdtemp(prefix="rasupd-vm-")
         self.suite, self.keep_folder, self.seed = suite, keep, seed
+        self.architecture = Machine.architecture = architecture
         self._lock, self._made, self._full = threading.RLock(), {}, None
-        self.images = Images(suite, fast)
+        self.images = Images(suite, fast, architecture)
         os.makedirs(os.path.join(self.folder, "registry"))
         self.registry = Registry(os.path.join(self.folder, "registry"))
         self.pool = Channel(self.registry, self.images, POOL)
@@ -41,7 +42,7 @@ class Lab:
     def full(self):
         """The same with untrimmed guests: dracut's initramfs, udev, every unit."""
         def make():
-            self._full = Lab(self.suite, self.keep_folder, fast=False, seed=self.seed)
+            self._full = Lab(self.suite, self.keep_folder, fast=False, seed=self.seed, architecture=self.architecture)
             return self._full
         return self.once("full", make)
 
@@ -84,12 +85,19 @@ class Lab:
             kept = os.path.join(self.images.folder, name + ".raw")
             if not os.path.exists(kept):
                 new = os.path.join(self.folder, name + ".raw")
-                disks.make_disk(TRACKED, self.config_root(), new, bootloader, options, KARGS)
+                disks.make_disk(TRACKED, self.config_root(), new, bootloader, options, self.architecture)
                 subprocess.run(["cp", "--sparse=always", new, kept + ".new"], check=True)
                 os.rename(kept + ".new", kept)
                 os.unlink(new)
             return kept
         return self.once("disk-" + name, make)
+
+    def firmware(self, wanted=None):
+        """The architecture's usual firmware, or the one a story wants; skips the story when there is no such."""
+        firmwares = self.architecture.firmwares
+        if wanted and wanted not in firmwares:
+            raise Skip(f"{self.architecture.name} has no {wanted} firmware")
+        return wanted or firmwares[0]
 
     def choose_accelerator(self):
         """KVM where it works."""
@@ -100,8 +108,10 @@ class Lab:
             return Machine.accel
         return self.once("accelerator", make)
 
-    def booted(self, firmware="bios", bootloader="grub"):
+    def booted(self, firmware=None, bootloader="grub"):
         """A machine that runs v1, marked good, kept as "booted"; copy it."""
+        firmware = self.firmware(firmware)
+
         def make():
             folder = os.path.join(self.folder, f"booted-{bootloader}-{firmware}")
             os.makedirs(folder)
@@ -113,8 +123,10 @@ class Lab:
             return machine
         return self.once(f"booted-{bootloader}-{firmware}", make)
 
-    def staged(self, firmware="bios", bootloader="grub"):
+    def staged(self, firmware=None, bootloader="grub"):
         """The same with v2 staged for the next boot, kept as "staged"."""
+        firmware = self.firmware(firmware)
+
         def make():
             channel = Channel(self.registry, self.images, "staged/os")
             channel.move_to("2.0")
@@ -173,19 +185,20 @@ class World:
         self.machines.append(machine)
         return machine
 
-    def fresh(self, firmware="bios", bootloader="grub", options=()):
+    def fresh(self, firmware=None, bootloader="grub", options=()):
         """A machine that was never started."""
+        firmware = self.lab.firmware(firmware)
         base = self.lab.installed(bootloader, options)
         folder = os.path.join(self.folder, f"machine{len(self.machines)}")
         os.makedirs(folder)
         return self._adopt(Machine(folder, overlay(base, os.path.join(folder, "disk.qcow2")), firmware))
 
-    def running(self, firmware="bios", bootloader="grub"):
+    def running(self, firmware=None, bootloader="grub"):
         """A machine on which v1 runs and is good; its channel is this story's."""
         self.channel.move_to("1.0")
         return self._resume(self.lab.booted(firmware, bootloader), "booted")
 
-    def staged(self, firmware="bios", bootloader="grub"):
+    def staged(self, firmware=None, bootloader="grub"):
         """A machine on which v1 runs and v2 is staged."""
         self.channel.move_to("2.0")
         return self._resume(self.lab.staged(firmware, bootloader), "staged")

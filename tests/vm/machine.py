@@ -15,8 +15,9 @@ import socket
 import subprocess
 import time
 
+from .architecture import AMD64
+
 PORT = "rasupd.agent"
-FIRMWARE = ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd")
 
 
 class GuestError(Exception):
@@ -39,10 +40,11 @@ class Machine:
     """A machine with its files in `folder`; use it as a context manager: nothing of it survives the block."""
 
     accel = "tcg"
+    architecture = AMD64
     ended = False  # True once the run was interrupted: nothing starts any more
     running = set()
 
-    def __init__(self, folder, disk, firmware="bios", memory=1024):
+    def __init__(self, folder, disk, firmware, memory=1024):
         self.folder, self.disk, self.firmware, self.memory = str(folder), disk, firmware, memory
         os.makedirs(self.folder, exist_ok=True)
         self.serial = os.path.join(self.folder, "serial.log")
@@ -80,8 +82,7 @@ class Machine:
         return os.path.join(self.folder, name + ".sock")
 
     def _command(self):
-        tcg = ["-accel", "tcg,thread=single,tb-size=512", "-cpu", "qemu64,+rdrand"]
-        command = ["qemu-system-x86_64", "-machine", "q35", *(["-accel", "kvm", "-cpu", "host"] if self.accel == "kvm" else tcg)]
+        command = [self.architecture.qemu, *(self.architecture.kvm if self.accel == "kvm" else self.architecture.machine)]
         command += ["-smp", "1", "-m", str(self.memory), "-no-reboot", "-nodefaults", "-no-user-config", "-display", "none"]
         command += ["-chardev", f"file,id=serial,path={self.serial},append=on", "-serial", "chardev:serial"]
         command += ["-drive", f"file={self.disk},if=none,id=disk,format=qcow2,cache=writeback,discard=unmap"]
@@ -94,10 +95,11 @@ class Machine:
 
     def _firmware(self):
         # The variables are a qcow2 file: a running state cannot be kept with a raw one.
+        code, empty = self.architecture.uefi
         variables = os.path.join(self.folder, "nvram.qcow2")
         if not os.path.exists(variables):
-            subprocess.run(["qemu-img", "convert", "-O", "qcow2", FIRMWARE[1], variables], check=True)
-        return ["-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={FIRMWARE[0]}",
+            subprocess.run(["qemu-img", "convert", "-O", "qcow2", empty, variables], check=True)
+        return ["-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={code}",
                 "-drive", f"if=pflash,unit=1,format=qcow2,file={variables}"]
 
     def _connect(self, name):
@@ -139,12 +141,15 @@ class Machine:
 
     def wait_off(self, timeout=60):
         """Until the guest turned itself off or reset itself."""
-        deadline = time.monotonic() + timeout
+        deadline = self._deadline(timeout)
         while self.process.poll() is None:
             if time.monotonic() > deadline:
                 raise GuestError(f"the guest still runs after {timeout} s")
             self._drain()
             time.sleep(0.05)
+
+    def _deadline(self, timeout):
+        return time.monotonic() + timeout * self.architecture.patience
 
     def _drain(self):
         # An agent that waits for somebody to read its answer would hold up the shutdown.
@@ -171,7 +176,7 @@ class Machine:
 
     def wait_up(self, timeout=120, max_boots=1):
         """Until the agent says hello, starting the machine again when it resets itself, `max_boots` boots at most."""
-        deadline, boots = time.monotonic() + timeout, 1
+        deadline, boots = self._deadline(timeout), 1
         while True:
             try:
                 return self._hello(deadline)
@@ -224,7 +229,7 @@ class Machine:
 
     def answer(self, number, timeout=120):
         """What came of a fired script."""
-        deadline = time.monotonic() + timeout
+        deadline = self._deadline(timeout)
         while True:
             words = self._line(deadline).split(" ")
             if words[0] == "HELLO":
@@ -327,9 +332,9 @@ def probe(folder, disk):
         return forced
     if forced:
         raise SystemExit("RASUPD_VM_ACCEL is tcg or kvm")
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if not Machine.architecture.kvm or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
-    with Machine(folder, overlay(disk, os.path.join(folder, "probe.qcow2"))) as machine:
+    with Machine(folder, overlay(disk, os.path.join(folder, "probe.qcow2")), Machine.architecture.firmwares[0]) as machine:
         machine.accel = "kvm"
         try:
             machine.start().wait_up(timeout=25)

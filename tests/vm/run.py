@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tells the boot stories: real machines in QEMU that are installed, updated, broken and rolled back.
 
-    python3 -B -m tests.vm.run [--core] [-j N] [--suite bookworm|trixie] [--list] [--keep] [NAME…]
+    python3 -B -m tests.vm.run [--core] [-j N] [--suite bookworm|trixie] [--arch amd64|arm64] [--list] [--keep] [NAME…]
 
 NAMEs are globs over the stories' names. --core: those that continuous integration runs. --keep leaves the files of
 the run. As root, with QEMU; RASUPD is the program (default build/dev/bin/rasupd, with fault injection), RASUPD_GUEST
@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 
-from . import cuts, stories
+from . import architecture, cuts, stories
 from .lab import GuestError, Lab, Skip, World
 from .machine import Machine
 
@@ -97,6 +97,7 @@ def arguments():
     parser.add_argument("--core", action="store_true")
     parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--suite", default="bookworm")
+    parser.add_argument("--arch", default="amd64", choices=architecture.ALL)
     parser.add_argument("--seed", type=int, default=random.randrange(10000), help="of the random power cuts")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--keep", action="store_true")
@@ -121,7 +122,7 @@ def main():
     begun, tally, work = time.monotonic(), Tally(), queue.Queue()
     for story in wanted:
         work.put(story)
-    lab = Lab(options.suite, options.keep, seed=options.seed)
+    lab = Lab(options.suite, options.keep, seed=options.seed, architecture=architecture.ALL[options.arch])
     try:
         say(f"accelerator {lab.choose_accelerator()}, seed {options.seed}, files {lab.folder}")
         run_all(lab, work, tally, options)
