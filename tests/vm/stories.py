@@ -68,7 +68,7 @@ def _etc_of(version, late):
     return "\n".join([*(f"{name}:{text}" for name, text in kept.items()), f"only-{version}.conf"])
 
 
-@each_loader("upgrade-and-back", "v1 to v2 by the registry, back without it, and forth and back again", core=("grub-bios",))
+@each_loader("upgrade-and-back", "v1 to v2 by the registry, back without it, and forth and back again", core=("grub-bios", "grub-uefi", "systemd-boot-uefi"))
 def upgrade_and_back(world, firmware, loader):
     """Kernel, kernel arguments, /etc and /var of each version; the rollback needs no network."""
     machine = world.running(firmware, loader)
