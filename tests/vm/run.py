@@ -85,6 +85,9 @@ def tell(lab, story, tally, keep):
 def chosen(options):
     """The stories that were asked for."""
     wanted = [story for story in stories.ALL if not options.core or story.core]
+    for name in options.names:
+        if not any(fnmatch.fnmatchcase(story.name, name) for story in wanted):
+            raise SystemExit(f"no story is called {name}; --list shows them")
     if options.names:
         wanted = [story for story in wanted if any(fnmatch.fnmatchcase(story.name, name) for name in options.names)]
     return wanted
@@ -113,9 +116,6 @@ def main():
         for story in wanted:
             print(f"{story.name:28} {'core' if story.core else '    '}  {story.about}")
         return 0
-    if not wanted:
-        print("no story has such a name; --list shows them", file=sys.stderr)
-        return 2
     if os.geteuid() != 0:
         print("needs root: disks are made and looked into", file=sys.stderr)
         return 2

@@ -27,10 +27,6 @@ Result<DiskLoader> choose_loader(const std::string& name, const std::string& arc
   if (name == "systemd-boot") return DiskLoader::systemd_boot;
   const bool present = !grub_image::present_targets(architecture).empty();
   if (name == "auto") return present ? DiskLoader::grub : DiskLoader::systemd_boot;
-  if (name != "grub") {
-    return fail(Kind::Usage, "--bootloader " + name + " cannot be installed to a disk",
-                "grub, systemd-boot or none");
-  }
   if (present) return DiskLoader::grub;
   const std::string host = TRY(host_architecture());
   const std::string hint = grub_image::how_to_get(architecture, host);

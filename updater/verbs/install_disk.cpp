@@ -99,7 +99,7 @@ void add_install_to_disk(CLI::App& install, Selected& selected) {
       ->type_name("SIZE");
   verb->add_option("--var-size", options->var_size, "A /var of its own; \"rest\" with --root-size")
       ->type_name("SIZE|rest");
-  add_install_options(*verb, options->common, {"auto", "grub", "systemd-boot", "extlinux", "none"});
+  add_install_options(*verb, options->common, {"auto", "grub", "systemd-boot", "none"});
   verb->callback([options, &selected] {
     selected.kind = "InstallToDiskResult";
     selected.needs_sysroot = false;
