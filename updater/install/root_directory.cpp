@@ -89,6 +89,20 @@ Result<void> remove_beneath(int dirfd, dev_t device, const std::vector<std::stri
   return {};
 }
 
+/// Holds mount points, itself or further down, and nothing else. An empty directory is something.
+Result<bool> only_leads_to_mounts(int dirfd, const std::string& name, dev_t device) {
+  dev_t own = device;
+  if (!is_directory(dirfd, name.c_str(), own)) return false;
+  if (own != device) return true;
+  const Fd directory(::openat(dirfd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory) return fail_errno(errno, "opening " + name);
+  const auto names = TRY(names_in(directory.get()));
+  for (const std::string& below : names) {
+    if (!TRY(only_leads_to_mounts(directory.get(), below, device))) return false;
+  }
+  return !names.empty();
+}
+
 /// Only the last component is missing.
 bool can_be_made(const std::string& root) {
   const auto last = root.find_last_not_of('/');
@@ -115,9 +129,7 @@ Result<bool> root_is_empty(const std::string& root) {
   if (::fstat(fd.get(), &info) != 0) return fail_errno(errno, root);
   for (const std::string& name : TRY(names_in(fd.get()))) {
     if (name == "lost+found" || name == ".rasupd-install") continue;
-    dev_t device = info.st_dev;
-    if (!is_directory(fd.get(), name.c_str(), device)) return false;
-    if (device == info.st_dev) return false;
+    if (!TRY(only_leads_to_mounts(fd.get(), name, info.st_dev))) return false;
   }
   return true;
 }

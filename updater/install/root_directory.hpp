@@ -8,9 +8,9 @@
 
 namespace rasupd {
 
-/// True when there is nothing but lost+found, mount points and what an interrupted installation left, or when
-/// only the last component is missing (it is made later). Error Usage when it is no directory or its parent
-/// is missing.
+/// True when there is nothing but lost+found, mount points with the directories on the way to them, and what an
+/// interrupted installation left; or when only the last component is missing (it is made later). Error Usage when it is
+/// no directory or its parent is missing.
 Result<bool> root_is_empty(const std::string& root);
 
 /// Holds `root` for one installation until the descriptor is closed. Error Busy when another holds it.
