@@ -96,6 +96,37 @@ Result<unsigned> current_boot_version(const std::string& sysroot) {
   return fail(Kind::Boot, link + " does not point to loader.0 or loader.1", "is /boot mounted?");
 }
 
+void take_titles(std::vector<Entry>& entries, const Next& next) {
+  for (Entry& entry : entries) {
+    for (const Entry& known : next.entries) {
+      if (!known.title.empty() && known.deployment == entry.deployment) entry.title = known.title;
+    }
+  }
+}
+
+std::string below_boot(const std::string& path) {
+  const bool prefixed = path.starts_with("/boot/") && !path.starts_with("/boot/boot/");
+  return prefixed ? path.substr(5) : path;
+}
+
+std::string one_line(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  return out;
+}
+
+bool is_kernel_directory(std::string_view name) {
+  constexpr std::size_t kChecksum = 64;
+  if (name.size() < kChecksum + 2 || name[name.size() - kChecksum - 1] != '-') return false;
+  return name.substr(name.size() - kChecksum).find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+}
+
+Result<void> settle_for_boot(const std::string& sysroot, const std::string& path) {
+  return sysroot == "/" ? settle_file_system(path) : Result<void>{};
+}
+
 Result<void> settle_file_system(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_errno(errno, "opening " + path);

@@ -3,6 +3,7 @@
 // the kernel copies compared. Private to this room.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bootloader/bootloader.hpp"
@@ -28,6 +29,21 @@ Result<std::vector<Entry>> resolved_entries(const std::string& sysroot);
 std::string loader_file(const std::string& sysroot, unsigned boot_version, const std::string& name);
 /// The boot version that boot/loader points to; error Boot when it is no link of libostree's.
 Result<unsigned> current_boot_version(const std::string& sysroot);
+
+/// Gives each entry the title that `next` has for its deployment: libostree writes its own.
+void take_titles(std::vector<Entry>& entries, const Next& next);
+
+/// A path of loader/entries on the file system of /boot: without the /boot prefix (sysroot.bootprefix).
+std::string below_boot(const std::string& path);
+
+/// Titles and arguments are text of a foreign origin: control characters become blanks.
+std::string one_line(std::string_view text);
+
+/// STATEROOT-BOOTCSUM: how libostree names a directory of kernels, in lower or (VFAT) upper case.
+bool is_kernel_directory(std::string_view name);
+
+/// settle_file_system() where this machine's firmware may be the next to read: only for the running system.
+Result<void> settle_for_boot(const std::string& sysroot, const std::string& path);
 
 /// Flushes the file system of `path` and brings it out of its journal, for boot loaders that read the disk without
 /// replaying one (GRUB, U-Boot): ext4's checkpoint, else FIFREEZE and FITHAW, else no more than syncfs.

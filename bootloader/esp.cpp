@@ -10,6 +10,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "bootloader/entries.hpp"
+#include "bootloader/entry_files.hpp"
 
 namespace rasupd::boot::esp {
 namespace {
@@ -64,7 +65,7 @@ std::optional<EspEntry> parse_name(const std::string& file) {
   return out;
 }
 
-/// The value of `key` in an entry's text, or of the last `key` when `last`.
+/// The value of the first `key` in an entry's text.
 std::string value_of(std::string_view text, std::string_view key) {
   for (const std::string& raw : split(text, '\n')) {
     const std::string_view line = trim(raw);
@@ -90,15 +91,6 @@ bool fill(Entry& entry, std::string_view text) {
     entry.boot_checksum = parts[4];
   }
   return !entry.ostree.empty();
-}
-
-/// Titles and arguments are text of a foreign origin: one line each.
-std::string one_line(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  return out;
 }
 
 }  // namespace
@@ -132,13 +124,9 @@ std::string file_name(std::uint64_t number, std::optional<unsigned> left) {
 std::string entry_text(const Entry& entry, std::uint64_t number) {
   std::string out =
       fmt::format("{}{}\ntitle {}\nversion {:010}\nsort-key {}\nlinux {}\n", kDeployment, entry.deployment,
-                  one_line(entry.title), number, kSortKey, esp_path(entry.kernel));
-  if (!entry.initrd.empty()) out += fmt::format("initrd {}\n", esp_path(entry.initrd));
+                  one_line(entry.title), number, kSortKey, below_boot(entry.kernel));
+  if (!entry.initrd.empty()) out += fmt::format("initrd {}\n", below_boot(entry.initrd));
   return out + fmt::format("options {}\n", one_line(entry.options));
-}
-
-std::string esp_path(const std::string& path) {
-  return path.starts_with("/boot/") ? path.substr(5) : path;
 }
 
 Result<std::string> overriding_default(const std::string& esp, const std::string& first) {

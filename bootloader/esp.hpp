@@ -36,8 +36,6 @@ Result<EspMenu> read_esp(const std::string& esp);
 /// File name and content of an entry of ours with `number`, and the counter when `left` has one.
 std::string file_name(std::uint64_t number, std::optional<unsigned> left);
 std::string entry_text(const Entry& entry, std::uint64_t number);
-/// A path of loader/entries as it is on the ESP: without the /boot prefix.
-std::string esp_path(const std::string& path);
 
 /// Takes what `default` in loader/loader.conf says: empty when it lets `first` (an entry's file name) start,
 /// else the reason why not.

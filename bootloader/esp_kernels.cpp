@@ -15,6 +15,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "bootloader/entries.hpp"
+#include "bootloader/entry_files.hpp"
 #include "bootloader/esp.hpp"
 #include "bootloader/kernel.hpp"
 
@@ -23,12 +24,6 @@ namespace {
 
 /// Entries, their directory and the directories of kernels: a few clusters each.
 constexpr std::uint64_t kMargin = 256u << 10;
-
-/// A directory of ours: STATEROOT-BOOTCSUM.
-bool is_kernel_directory(std::string_view name) {
-  if (name.size() < 66 || name[name.size() - 65] != '-') return false;
-  return name.substr(name.size() - 64).find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
-}
 
 /// Does `text` name a file in the directory `name`, in upper or lower case?
 bool names(const std::string& text, const std::string& name) {
@@ -77,11 +72,11 @@ Result<std::vector<Copy>> copies(const std::string& sysroot, const std::string& 
     }
     const std::string kernel = files ? files->kernel : "", initramfs = files ? files->initramfs : "";
     if (!entry.kernel.empty()) {
-      wanted.emplace(path_join(esp, esp_path(entry.kernel)),
+      wanted.emplace(path_join(esp, below_boot(entry.kernel)),
                      kernel.empty() ? boot_file(sysroot, entry.kernel) : kernel);
     }
     if (!entry.initrd.empty()) {
-      wanted.emplace(path_join(esp, esp_path(entry.initrd)),
+      wanted.emplace(path_join(esp, below_boot(entry.initrd)),
                      initramfs.empty() ? boot_file(sysroot, entry.initrd) : initramfs);
     }
   }
@@ -124,7 +119,7 @@ Result<void> check_space(const std::string& esp, const Space& space) {
 Result<void> remove_unused(const std::string& esp, const std::vector<Entry>& keep) {
   const EspMenu menu = TRY(read_esp(esp));
   std::string named = menu.others;
-  for (const Entry& entry : keep) named += esp_path(entry.kernel) + "\n" + esp_path(entry.initrd) + "\n";
+  for (const Entry& entry : keep) named += below_boot(entry.kernel) + "\n" + below_boot(entry.initrd) + "\n";
   for (const EspEntry& ours : menu.ours) named += ours.entry.kernel + "\n" + ours.entry.initrd + "\n";
   const std::string kernels = path_join(esp, "ostree");
   for (const std::string& name : TRY(list_directory(kernels))) {

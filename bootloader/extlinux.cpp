@@ -25,18 +25,9 @@ constexpr const char* kLink = "../loader/extlinux.conf";
 constexpr const char* kMenu = "extlinux.conf";  // in loader.N
 constexpr std::size_t kMaxMenu = 1u << 20;
 
-/// Seen from boot/extlinux, whatever sysroot.bootprefix says.
+/// Seen from boot/extlinux.
 std::string relative(const std::string& path) {
-  const bool prefixed = path.starts_with("/boot/") && !path.starts_with("/boot/boot/");
-  return ".." + (prefixed ? path.substr(5) : path);
-}
-
-std::string one_line(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  return out;
+  return ".." + below_boot(path);
 }
 
 /// U-Boot expands variables in `append` (cli_simple_process_macros()): a backslash takes the meaning away.
@@ -130,11 +121,7 @@ Result<std::vector<std::string>> finish_menu(const std::string& sysroot, const M
                                              const Next& next) {
   std::vector<std::string> lost = carry_foreign(sysroot, before);
   std::vector<Entry> entries = TRY(resolved_entries(sysroot));
-  for (Entry& entry : entries) {
-    for (const Entry& known : next.entries) {
-      if (!known.title.empty() && known.deployment == entry.deployment) entry.title = known.title;
-    }
-  }
+  take_titles(entries, next);
   // As a rule the menu is the prepared one. Not when libostree only flipped boot.N, or wrote more than
   // foreseen.
   const std::string text = TRY(menu_text(sysroot, entries));
@@ -186,7 +173,7 @@ class Extlinux : public Bootloader {
  private:
   /// U-Boot reads the disk as it is, without the journal.
   Result<void> settle() const {
-    return sysroot_ == "/" ? settle_file_system(path_join(sysroot_, "boot")) : Result<void>{};
+    return settle_for_boot(sysroot_, path_join(sysroot_, "boot"));
   }
 
   std::string sysroot_;

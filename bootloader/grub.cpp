@@ -83,7 +83,7 @@ class Grub : public Bootloader {
     std::vector<std::string> lost = carry_foreign(sysroot_, before);
     // As a rule the menu is the prepared one. Not when libostree only flipped boot.N, or wrote more than foreseen.
     std::vector<Entry> entries = TRY(resolved_entries(sysroot_));
-    for (Entry& entry : entries) take_title(entry, next);
+    take_titles(entries, next);
     TRY(write_current_menu(text_of(entries, next)));
     if (!next.trial) TRY(clear_counter());
     TRY(settle());
@@ -131,12 +131,6 @@ class Grub : public Bootloader {
     return menu_text(entries, next.trial ? next.trial->deployment : "");
   }
 
-  static void take_title(Entry& entry, const Next& next) {
-    for (const Entry& known : next.entries) {
-      if (!known.title.empty() && known.deployment == entry.deployment) entry.title = known.title;
-    }
-  }
-
   Result<std::string> current_menu() const {
     const auto text = TRY(read_file(path_join(sysroot_, "boot/loader/grub.cfg"), kMaxMenu, Kind::Boot));
     return text.value_or("");
@@ -158,7 +152,7 @@ class Grub : public Bootloader {
 
   /// GRUB reads the disk as it is, without the journal. Only where GRUB may be the next to read.
   Result<void> settle() const {
-    return sysroot_ == "/" ? settle_file_system(path_join(sysroot_, "boot")) : Result<void>{};
+    return settle_for_boot(sysroot_, path_join(sysroot_, "boot"));
   }
 
   std::string sysroot_;

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "bootloader/entries.hpp"
+#include "bootloader/entry_files.hpp"
 #include "bootloader/grub.hpp"
 
 namespace rasupd::boot::grub {
@@ -32,11 +33,9 @@ std::string argument(std::string word) {
   return in_quotes(word);
 }
 
-/// Below the file system of /boot, whatever sysroot.bootprefix says.
+/// Below the file system of /boot.
 std::string grub_path(const std::string& path) {
-  const std::string_view prefix = "/boot/";
-  const bool prefixed = path.starts_with(prefix) && !path.starts_with("/boot/boot/");
-  return "\"$rasupd_boot\"" + in_quotes(prefixed ? path.substr(prefix.size() - 1) : path);
+  return "\"$rasupd_boot\"" + in_quotes(below_boot(path));
 }
 
 constexpr std::string_view kTrialPrefix = "set rasupd_trial=";

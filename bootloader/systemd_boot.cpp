@@ -27,8 +27,8 @@ using esp::EspMenu;
 /// Do two entries start the same thing? The paths of today's loader/entries may carry /boot, the ESP's never
 /// do.
 bool same_start(const Entry& a, const Entry& b) {
-  return esp::esp_path(a.kernel) == esp::esp_path(b.kernel) &&
-         esp::esp_path(a.initrd) == esp::esp_path(b.initrd) && a.options == b.options &&
+  return below_boot(a.kernel) == below_boot(b.kernel) &&
+         below_boot(a.initrd) == below_boot(b.initrd) && a.options == b.options &&
          a.deployment == b.deployment;
 }
 
@@ -56,7 +56,7 @@ class SystemdBoot : public Bootloader {
   Result<std::vector<std::string>> finish(const Menu& before, const Next& next) override {
     std::vector<std::string> lost = carry_foreign(sysroot_, before);
     std::vector<Entry> entries = TRY(resolved_entries(sysroot_));
-    for (Entry& entry : entries) take_title(entry, next);
+    take_titles(entries, next);
     // As a rule they are there. Not when libostree wrote more than foreseen.
     TRY(copy_kernels(entries));
     TRY(mirror(entries, next.trial ? std::optional(next.trial->left) : std::nullopt));
@@ -118,12 +118,6 @@ class SystemdBoot : public Bootloader {
  private:
   std::string entries_directory() const { return path_join(esp_, "loader/entries"); }
   std::string entry_path(const std::string& file) const { return path_join(entries_directory(), file); }
-
-  static void take_title(Entry& entry, const Next& next) {
-    for (const Entry& known : next.entries) {
-      if (!known.title.empty() && known.deployment == entry.deployment) entry.title = known.title;
-    }
-  }
 
   static bool is_mirror(const EspMenu& menu, const std::vector<Entry>& entries) {
     return std::equal(menu.ours.begin(), menu.ours.end(), entries.begin(), entries.end(),
@@ -223,7 +217,7 @@ class SystemdBoot : public Bootloader {
     return failpoint("esp-entries-rewritten");
   }
 
-  Result<void> settle() const { return sysroot_ == "/" ? settle_file_system(esp_) : Result<void>{}; }
+  Result<void> settle() const { return settle_for_boot(sysroot_, esp_); }
 
   std::string sysroot_, esp_;
 };

@@ -140,7 +140,7 @@ class Uboot : public Bootloader {
 
   /// U-Boot reads the disk as it is, without the journal.
   Result<void> settle() const {
-    return sysroot_ == "/" ? settle_file_system(path_join(sysroot_, "boot")) : Result<void>{};
+    return settle_for_boot(sysroot_, path_join(sysroot_, "boot"));
   }
 
   std::string sysroot_;

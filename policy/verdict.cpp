@@ -6,7 +6,6 @@ namespace {
 BootVerdict without_trial(const BootFacts& f) {
   if (!f.counter_readable) return {AtBoot::keep, false, "the bootloader's counter cannot be read"};
   if (f.counter) return {AtBoot::clear, false, ""};
-  if (!f.in_step) return {AtBoot::into_step, false, ""};
   return {};
 }
 

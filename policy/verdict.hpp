@@ -43,7 +43,6 @@ enum class AtBoot {
   nothing,
   keep,         ///< a trial is pending and this boot says nothing about it, or nothing certain
   clear,        ///< a counter without a trial: ended on the medium
-  into_step,    ///< no trial; the bootloader is brought in step with the entries
   interrupted,  ///< recorded, but the switch never happened: forgotten, told as a failed finalize
   forget,       ///< recorded, started, and given up by somebody's own switch: forgotten
   on_trial,     ///< this start is one of the trial's

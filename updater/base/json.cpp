@@ -76,6 +76,10 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
+Json json_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
 Result<Json> parse_json(std::string_view text, std::string_view what, Kind kind, std::size_t max_bytes) {
   if (text.size() > max_bytes) {
     return fail(kind, fmt::format("{}: {} bytes, more than the {} allowed", what, text.size(), max_bytes));

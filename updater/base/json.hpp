@@ -19,6 +19,9 @@ using Json = nlohmann::json;
 /// Deeper documents are refused: none of ours needs more than 8 levels.
 inline constexpr std::size_t kMaxJsonDepth = 32;
 
+/// The text, null when it is empty: unknown is null, never a guess.
+Json json_or_null(const std::string& text);
+
 /// Parses `text`. `what` names the document in errors; `kind` is the kind of every error.
 Result<Json> parse_json(std::string_view text, std::string_view what, Kind kind, std::size_t max_bytes);
 

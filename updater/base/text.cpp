@@ -179,6 +179,10 @@ std::string rfc3339(std::int64_t seconds) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
+std::string rfc3339(std::chrono::system_clock::time_point time) {
+  return rfc3339(static_cast<std::int64_t>(std::chrono::system_clock::to_time_t(time)));
+}
+
 std::optional<std::int64_t> parse_rfc3339(std::string_view text) {
   int year, month, day, hour, minute, second, used = 0;
   const std::string copy(text);

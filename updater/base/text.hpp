@@ -2,6 +2,7 @@
 // Small pure helpers on text and bytes.
 
 #include <cstddef>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -32,6 +33,7 @@ std::string printable(std::string_view text, std::size_t max = 400);
 std::string human_size(std::uint64_t bytes);
 /// RFC 3339 UTC with seconds from seconds since the epoch.
 std::string rfc3339(std::int64_t seconds);
+std::string rfc3339(std::chrono::system_clock::time_point time);
 /// Seconds since the epoch of an RFC 3339 time; nullopt when malformed.
 std::optional<std::int64_t> parse_rfc3339(std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "bootloader/entry_files.hpp"
 #include "deploy/locked_host_body.hpp"
 
 namespace rasupd {
@@ -33,12 +34,6 @@ Result<std::vector<Deployment>> orphans(const LockedHost::Body& body) {
   return out;
 }
 
-/// STATEROOT-CHECKSUM, as libostree names the kernel directories in /boot/ostree.
-bool is_kernel_directory(const std::string& name) {
-  const auto dash = name.rfind('-');
-  return dash != std::string::npos && name.size() == dash + 1 + 64 && from_hex(name.substr(dash + 1));
-}
-
 /// Kernels in /boot that no boot entry of anybody names. libostree 2025.2 leaves the first one behind that was dropped
 /// by a switch of another process; /boot is small.
 Result<void> drop_unnamed_kernels(const LockedHost::Body& body) {
@@ -50,7 +45,7 @@ Result<void> drop_unnamed_kernels(const LockedHost::Body& body) {
   }
   const std::string kernels = body.path("boot/ostree");
   for (const std::string& name : TRY(list_directory(kernels))) {
-    if (!is_kernel_directory(name) || entries.find("/ostree/" + name + "/") != std::string::npos) continue;
+    if (!boot::is_kernel_directory(name) || entries.find("/ostree/" + name + "/") != std::string::npos) continue;
     std::error_code error;
     std::filesystem::remove_all(path_join(kernels, name), error);
     if (error) return fail_errno(error.value(), "removing " + path_join(kernels, name));

@@ -19,6 +19,9 @@ class LockedHost {
  public:
   /// Busy at once when another holds it. Cleans nothing.
   static Result<LockedHost> lock(const World& world);
+  /// Waits up to two minutes for another's: at boot and at shutdown nobody can be asked to try again. Counted in
+  /// pauses, because the clock may jump then. Errors: Busy, Cancelled, as lock().
+  static Result<LockedHost> lock_patiently(const World& world);
   ~LockedHost();
   LockedHost(LockedHost&&) noexcept;
   LockedHost& operator=(LockedHost&&) noexcept;

@@ -61,6 +61,17 @@ Result<LockedHost> LockedHost::lock(const World& world) {
   return LockedHost(std::move(body));
 }
 
+Result<LockedHost> LockedHost::lock_patiently(const World& world) {
+  constexpr int kTries = 240;
+  constexpr std::chrono::milliseconds kPause{500};
+  for (int tries = 1;; ++tries) {
+    auto host = lock(world);
+    if (host || host.error().kind != Kind::Busy || tries >= kTries) return host;
+    world.clock.sleep(kPause, world.stop);
+    TRY(world.check_stop());
+  }
+}
+
 const HostState& LockedHost::state() const {
   return body_->state;
 }

@@ -1,32 +1,11 @@
 #include "deploy/trial.hpp"
 
-#include "bootloader/detect.hpp"
 #include "deploy/locked_host_body.hpp"
 
 namespace rasupd {
 
 std::string deployment_id(const Deployment& deployment) {
   return deployment.directory.substr(deployment.directory.rfind('/') + 1);
-}
-
-Result<std::optional<boot::Trial>> read_counter(const World& world, const HostState& host) {
-  const auto bootloader = TRY(boot::detect(world, host.running));
-  return bootloader->trial();
-}
-
-Result<boot::Counting> read_counting(const World& world, const HostState& host) {
-  const auto bootloader = TRY(boot::detect(world, host.running));
-  return bootloader->counting();
-}
-
-Result<bool> bootloader_in_step(const World& world, const HostState& host) {
-  const auto bootloader = TRY(boot::detect(world, host.running));
-  return bootloader->in_step();
-}
-
-Result<std::vector<std::string>> reboot_command(const World& world, const HostState& host) {
-  const auto bootloader = TRY(boot::detect(world, host.running));
-  return bootloader->reboot_command();
 }
 
 Result<void> end_trial(LockedHost& host) {

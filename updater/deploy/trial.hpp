@@ -14,15 +14,6 @@ namespace rasupd {
 /// CHECKSUM.SERIAL: how a deployment is named on the bootloader's medium and in the state directory.
 std::string deployment_id(const Deployment& deployment);
 
-/// The counter on the bootloader's medium. No lock, no write. Error Boot when it cannot be read.
-Result<std::optional<boot::Trial>> read_counter(const World& world, const HostState& host);
-/// What the bootloader can do. No lock, no write.
-Result<boot::Counting> read_counting(const World& world, const HostState& host);
-/// What the bootloader reads and what the entries say are the same. No lock, no write.
-Result<bool> bootloader_in_step(const World& world, const HostState& host);
-/// The command that reboots this machine into what boots next.
-Result<std::vector<std::string>> reboot_command(const World& world, const HostState& host);
-
 /// Ends the trial on the bootloader's medium, durably: what is first boots without a counter. Idempotent.
 Result<void> end_trial(LockedHost& host);
 /// Makes the deployment `id` the first entry, without a trial; every other keeps its place, a staged one is dropped.

@@ -33,10 +33,6 @@ Result<void> raise_floor(const std::string& state_dir, const Good& good) {
   return write_floor(state_dir, good.repository, good.version);
 }
 
-std::string now_text(const World& world) {
-  return rfc3339(std::chrono::system_clock::to_time_t(world.clock.now()));
-}
-
 /// All that follows the record that it is good.
 Result<void> after_recording(const World& world, LockedHost& host, const Situation& now, const Good& good,
                              const std::string& verb, bool boots) {
@@ -82,7 +78,7 @@ JournalEvent health_event(const World& world, const std::string& event, const st
                           const std::string& result, const std::string& digest, const std::string& error) {
   JournalEvent out;
   out.event = event;
-  out.time = now_text(world);
+  out.time = rfc3339(world.clock.now());
   out.verb = verb;
   out.result = result;
   out.digest = digest;
@@ -102,7 +98,7 @@ Result<std::vector<std::string>> make_good(const World& world, LockedHost& host,
   const Deployment& booted = host.state().deployments[*host.state().booted];
   const Good good = now.on_trial() ? good_of(*now.record) : good_of(booted);
   if (!now.good || now.good->deployment != good.deployment) {
-    TRY(write_good(now.state_dir, {good.deployment, good.digest, now_text(world)}));
+    TRY(write_good(now.state_dir, {good.deployment, good.digest, rfc3339(world.clock.now())}));
   }
   TRY(failpoint("mark-good-recorded"));
   TRY(after_recording(world, host, now, good, verb, true));
@@ -138,12 +134,10 @@ Result<std::vector<std::string>> give_up(const World& world, LockedHost& host, c
   if (host.state().staged) warnings.push_back("what was staged is dropped");
   // The same image under another deployment (kernel arguments alone differ) must stay takeable.
   if (!bad.digest.empty() && bad.digest != next_digest) {
-    TRY(hold(now.state_dir, {bad.digest, reason, now_text(world)}));
+    TRY(hold(now.state_dir, {bad.digest, reason, rfc3339(world.clock.now())}));
   }
   TRY(failpoint("give-up-held"));
-  if (now.first == bad.deployment || !now.in_step) {
-    TRY(boot_from(host, now.first == bad.deployment ? next : now.first));
-  }
+  if (now.first == bad.deployment) TRY(boot_from(host, next));
   TRY(failpoint("give-up-entries"));
   TRY(tell_verdict(now.state_dir,
                    health_event(world, "rollback", "health", "ok", bad.digest, reason + ": " + why)));

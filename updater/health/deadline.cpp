@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/failpoint.hpp"
+#include "bootloader/detect.hpp"
 #include "base/text.hpp"
 #include "health/judge.hpp"
 #include "health/situation.hpp"
@@ -38,9 +39,8 @@ std::optional<double> end_of_start(const Settings& settings, const std::string& 
 
 /// A firmware that needs an argument gets it by its own command, and this one only if that fails.
 Result<void> ask_for_reboot(const World& world, HealthReport& report) {
-  const HostState host = TRY(read_host(world));
-  const auto command = TRY(reboot_command(world, host));
-  if (command.size() != 2 && reboot_for(world, report)) return {};
+  const auto bootloader = TRY(boot::detect(world, true));
+  if (bootloader->reboot_command().size() != 2 && reboot_for(world, report)) return {};
   ::sync();
   const Outcome asked = TRY(world.runner.run(kAskInit, RunLimits{}));
   if (asked.exit_code != 0) return fail(Kind::Failed, "the init system refuses: " + printable(trim(asked.err)));
@@ -54,7 +54,7 @@ Result<HealthReport> end_start(const World& world, const Settings& settings) {
   const std::string why = fmt::format("deadline: no verdict within {} s of the start", settings.deadline);
   const auto acted = [&]() -> Result<bool> {
     {
-      LockedHost host = TRY(lock_patiently(world));
+      LockedHost host = TRY(LockedHost::lock_patiently(world));
       const Reconciled settled = TRY(reconcile(world, host));
       if (!settled.now.on_trial()) return settled.reboot;
     }

@@ -13,10 +13,6 @@ namespace {
 /// Greenboot's scripts that follow a verdict get this long each.
 constexpr std::chrono::seconds kScriptTimeout{60};
 
-void append(std::vector<std::string>& to, std::vector<std::string> more) {
-  for (std::string& one : more) to.push_back(std::move(one));
-}
-
 void remember(const World& world, const LastRun& run) {
   if (auto written = write_last_run(kRunDirectory, run); !written) {
     world.progress.note("warning: " + written.error().message);
@@ -61,7 +57,7 @@ std::string why_failed(const std::vector<CheckResult>& results) {
 Result<bool> judge(const World& world, const Settings& settings, LastRun& run, HealthReport& report) {
   Reconciled reconciled;
   {
-    LockedHost host = TRY(lock_patiently(world));
+    LockedHost host = TRY(LockedHost::lock_patiently(world));
     reconciled = TRY(reconcile(world, host));
   }
   report.changed = reconciled.changed;
@@ -86,7 +82,7 @@ Result<HealthReport> check_health(const World& world, const Settings& settings) 
   const HostState host = TRY(read_host(world));
   TRY(require_running(host, "health check"));
   LastRun run;
-  run.time = rfc3339(std::chrono::system_clock::to_time_t(world.clock.now()));
+  run.time = rfc3339(world.clock.now());
   run.uptime = since_start().value_or(0);
   remember(world, run);
   HealthReport report;

@@ -9,10 +9,6 @@ namespace {
 
 using policy::AfterChecks;
 
-void append(std::vector<std::string>& to, std::vector<std::string> more) {
-  for (std::string& one : more) to.push_back(std::move(one));
-}
-
 /// Only these need the lock.
 bool changes(AfterChecks what) {
   return what == AfterChecks::mark_good || what == AfterChecks::reboot || what == AfterChecks::go_back;
@@ -72,7 +68,7 @@ Result<bool> act_on(const World& world, const Settings& settings, bool passed, c
   tell(world, now, passed, why);
   AfterChecks what = decide(now);
   if (changes(what)) {
-    LockedHost host = TRY(lock_patiently(world));
+    LockedHost host = TRY(LockedHost::lock_patiently(world));
     now = look(world, host.state());
     what = decide(now);  // somebody may have ended the trial meanwhile
     TRY(carry_out(world, host, now, what, reason, why, report));

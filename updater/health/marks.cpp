@@ -39,7 +39,7 @@ Result<bool> is_bad_already(const Situation& now, const Bad& bad) {
 
 Result<Verdict> mark_good(const World& world) {
   TRY(require_running(TRY(read_host(world)), "mark-good"));
-  LockedHost host = TRY(lock_patiently(world));
+  LockedHost host = TRY(LockedHost::lock_patiently(world));
   Reconciled settled = TRY(settle(world, host, "mark-good"));
   const Situation& now = settled.now;
   if (!now.readable)
@@ -69,7 +69,7 @@ Result<Verdict> mark_good(const World& world) {
 
 Result<Verdict> mark_bad(const World& world, bool apply) {
   TRY(require_running(TRY(read_host(world)), "mark-bad"));
-  LockedHost host = TRY(lock_patiently(world));
+  LockedHost host = TRY(LockedHost::lock_patiently(world));
   Reconciled settled = TRY(settle(world, host, "mark-bad"));
   const Situation& now = settled.now;
   if (!now.readable)

@@ -10,10 +10,6 @@ namespace {
 
 using policy::AtBoot;
 
-void append(std::vector<std::string>& to, std::vector<std::string> more) {
-  for (std::string& one : more) to.push_back(std::move(one));
-}
-
 /// One start of the trial, durably: a machine that is cut now has used it.
 Result<void> count_start(Situation& now) {
   TrialRecord record = *now.record;
@@ -26,7 +22,6 @@ Result<void> count_start(Situation& now) {
 
 /// The trial leaves the medium first and the record last, so that a cut in between comes here again.
 Result<void> forget_trial(LockedHost& host, const Situation& now) {
-  if (!now.in_step && !now.first.empty()) TRY(boot_from(host, now.first));
   TRY(end_trial(host));
   TRY(drop_trial(now.state_dir));
   return {};
@@ -34,15 +29,13 @@ Result<void> forget_trial(LockedHost& host, const Situation& now) {
 
 /// Power was cut between arming and the switch, or when only the entries had turned and the bootloader's own files had
 /// not: they go back to what runs.
-Result<void> turn_back(const World& world, LockedHost& host, Situation& now) {
+Result<void> turn_back(const World& world, LockedHost& host, const Situation& now) {
   if (now.first != now.record->deployment) return {};
   TRY(append_journal(now.state_dir,
                      health_event(world, "finalize", "finalize", "failed", now.record->digest,
                                   "Failed: interrupted before the bootloader's files followed; the former deployment "
                                   "boots")));
   TRY(boot_from(host, now.booted));
-  now.first = now.booted;
-  now.in_step = true;
   return {};
 }
 
@@ -67,10 +60,6 @@ Result<void> carry_out(const World& world, LockedHost& host, Reconciled& done) {
     case AtBoot::clear:
       done.warnings.push_back("the bootloader counted starts of a deployment that is not on trial: cleared");
       TRY(end_trial(host));
-      break;
-    case AtBoot::into_step:
-      done.warnings.push_back("the bootloader did not read what the boot entries say: brought in step");
-      TRY(boot_from(host, now.first));
       break;
     case AtBoot::interrupted:
       done.warnings.push_back("the last finalize was interrupted before the switch: upgrade again");

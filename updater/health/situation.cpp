@@ -2,14 +2,11 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "bootloader/detect.hpp"
 #include "upgrade/attempt.hpp"
 
 namespace rasupd {
 namespace {
-
-/// A finalize or an upgrade holds the lock for a minute or so; longer is no business of a boot.
-constexpr int kLockTries = 240;
-constexpr std::chrono::milliseconds kLockPause{500};
 
 /// Takes the value, or notes why there is none and that the whole cannot be relied upon.
 template <class T>
@@ -18,6 +15,19 @@ T taken(Result<T> result, bool& flag, std::vector<std::string>& warnings) {
   flag = false;
   warnings.push_back(result.error().message);
   return T{};
+}
+
+/// Unreadable is not out of step: in doubt nothing is turned.
+void look_at_bootloader(const World& world, const HostState& host, Situation& now) {
+  const auto bootloader = boot::detect(world, host.running);
+  if (!bootloader) {
+    now.counter_readable = false;
+    now.warnings.push_back(bootloader.error().message);
+    return;
+  }
+  now.counting = (*bootloader)->counting();
+  now.counter = taken((*bootloader)->trial(), now.counter_readable, now.warnings);
+  now.in_step = (*bootloader)->in_step().value_or(true);
 }
 
 std::string boot_id() {
@@ -53,12 +63,12 @@ Situation look(const World& world, const HostState& host) {
   for (const Held& held : taken(read_held(now.state_dir), now.readable, now.warnings)) {
     if (now.record && held.digest == now.record->digest) now.held = held.reason;
   }
-  now.counting = taken(read_counting(world, host), now.counter_readable, now.warnings);
-  now.counter = taken(read_counter(world, host), now.counter_readable, now.warnings);
-  bool step_readable = true;
-  const bool in_step = taken(bootloader_in_step(world, host), step_readable, now.warnings);
-  now.in_step = in_step || !step_readable;
+  look_at_bootloader(world, host, now);
   return now;
+}
+
+void append(std::vector<std::string>& to, std::vector<std::string> more) {
+  for (std::string& one : more) to.push_back(std::move(one));
 }
 
 policy::BootFacts boot_facts(const Situation& now) {
@@ -95,15 +105,6 @@ policy::CheckFacts check_facts(const Situation& now, bool passed, bool external)
     if (now.counter && now.counter->deployment == now.record->deployment) facts.left = now.counter->left;
   }
   return facts;
-}
-
-Result<LockedHost> lock_patiently(const World& world) {
-  for (int tries = 1;; ++tries) {
-    auto host = LockedHost::lock(world);
-    if (host || host.error().kind != Kind::Busy || tries >= kLockTries) return host;
-    world.clock.sleep(kLockPause, world.stop);
-    TRY(world.check_stop());
-  }
 }
 
 }  // namespace rasupd

@@ -30,8 +30,8 @@ Situation look(const World& world, const HostState& host);
 policy::BootFacts boot_facts(const Situation& now);
 policy::CheckFacts check_facts(const Situation& now, bool passed, bool external);
 
-/// The lock; another's is waited for a bounded time. Errors: Busy, Cancelled, Boot.
-Result<LockedHost> lock_patiently(const World& world);
+/// Moves `more` to the end of `to`.
+void append(std::vector<std::string>& to, std::vector<std::string> more);
 
 struct Reconciled {
   Situation now;  ///< afterwards

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "import/commit_path.hpp"
 #include "import/import.hpp"
 
 namespace rasupd {
@@ -12,19 +13,6 @@ auto* named(List& list, std::string_view name) {
     if (entry == name) return &value;
   }
   return static_cast<decltype(&list.front().second)>(nullptr);
-}
-
-/// The listing of the directory at `path`; nullopt when there is none.
-Result<std::optional<DirectoryListing>> list_at(const Repo& repo, const std::string& commit,
-                                                const std::vector<std::string>& path) {
-  const DirectoryIds root = TRY(repo.root(commit));
-  DirectoryListing at = TRY(repo.list(root.tree));
-  for (const std::string& name : path) {
-    const DirectoryIds* next = named(at.directories, name);
-    if (!next) return std::optional<DirectoryListing>{};
-    at = TRY(repo.list(DirectoryIds(*next).tree));
-  }
-  return std::optional(std::move(at));
 }
 
 tl::unexpected<Error> not_bootable(std::string why) {

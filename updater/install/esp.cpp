@@ -8,6 +8,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "import/commit_path.hpp"
 #include "install/filesystem.hpp"
 
 namespace rasupd {
@@ -29,44 +30,10 @@ std::string upper(std::string text) {
   return text;
 }
 
-Result<std::string> read_leaf(const Repo& repo, const ObjectId& id, const std::string& name) {
-  const LeafInfo info = TRY(repo.leaf(id));
-  if (info.is_symlink || info.size > kMaxProgram)
-    return fail(Kind::Unsuitable, name + " of the image is no boot program");
-  const Reader content = TRY(repo.content(id));
-  std::string bytes(info.size, '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const std::span<std::byte> rest{reinterpret_cast<std::byte*>(bytes.data()) + done, bytes.size() - done};
-    const std::size_t n = TRY(content(rest));
-    if (n == 0) return fail(Kind::Failed, name + " of the image ends early");
-    done += n;
-  }
-  return bytes;
-}
-
-/// A file of a commit, nullopt when there is none.
-Result<std::optional<std::string>> read_from_commit(const Repo& repo, const std::string& commit,
-                                                    const std::string& directory, const std::string& file) {
-  DirectoryIds at = TRY(repo.root(commit));
-  for (const std::string& part : split(directory, '/')) {
-    const DirectoryListing listing = TRY(repo.list(at.tree));
-    const auto next = std::find_if(listing.directories.begin(), listing.directories.end(),
-                                   [&](const auto& one) { return one.first == part; });
-    if (next == listing.directories.end()) return std::nullopt;
-    at = next->second;
-  }
-  const DirectoryListing listing = TRY(repo.list(at.tree));
-  for (const auto& [name, id] : listing.leaves) {
-    if (name == file) return TRY(read_leaf(repo, id, directory + "/" + file));
-  }
-  return std::nullopt;
-}
-
 /// The one that firmware with Secure Boot starts comes first.
 Result<std::string> find_program(const Repo& repo, const std::string& commit, const std::string& name) {
   for (const char* suffix : {".signed", ""}) {
-    auto own = TRY(read_from_commit(repo, commit, kDirectory, name + suffix));
+    auto own = TRY(read_at(repo, commit, split(kDirectory, '/'), name + suffix, kMaxProgram));
     if (own) return std::move(*own);
   }
   for (const char* suffix : {".signed", ""}) {
@@ -77,6 +44,11 @@ Result<std::string> find_program(const Repo& repo, const std::string& commit, co
               "put Debian's package systemd-boot-efi into the image, or install it here");
 }
 
+/// On an ESP that other systems share, their way of starting stays theirs.
+Result<void> write_if_missing(const std::string& path, std::string_view content) {
+  return exists(path) ? Result<void>{} : write_file_durably(path, content, 0644);
+}
+
 }  // namespace
 
 Result<void> put_systemd_boot(const Repo& repo, const std::string& commit, std::string_view architecture,
@@ -85,9 +57,9 @@ Result<void> put_systemd_boot(const Repo& repo, const std::string& commit, std::
   const std::string program = TRY(find_program(repo, commit, name));
   for (const char* folder : {"EFI/BOOT", "EFI/systemd", "loader/entries"})
     TRY(make_directories(path_join(tree, folder)));
-  TRY(write_file_durably(path_join(tree, "EFI/BOOT/BOOT" + upper(machine) + ".EFI"), program, 0644));
   TRY(write_file_durably(path_join(tree, "EFI/systemd/" + name), program, 0644));
-  return write_file_durably(path_join(tree, "loader/loader.conf"), kLoaderConf, 0644);
+  TRY(write_if_missing(path_join(tree, "EFI/BOOT/BOOT" + upper(machine) + ".EFI"), program));
+  return write_if_missing(path_join(tree, "loader/loader.conf"), kLoaderConf);
 }
 
 Result<void> fill_esp(Runner& runner, const std::string& device, const std::string& tree) {

@@ -11,7 +11,7 @@
 namespace rasupd {
 
 /// Puts systemd-boot into `tree`: from the image's usr/lib/systemd/boot/efi, else this host's, with a
-/// loader.conf that shows no menu and no editor. Error Unsuitable naming the package when neither has it.
+/// loader.conf that shows no menu and no editor; a loader.conf and an EFI/BOOT/BOOT….EFI that are there stay. Error Unsuitable naming the package when neither has it.
 Result<void> put_systemd_boot(const Repo& repo, const std::string& commit, std::string_view architecture,
                               const std::string& tree);
 

@@ -4,7 +4,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "deploy/trial.hpp"
+#include "bootloader/detect.hpp"
 #include "state/state_dir.hpp"
 
 namespace rasupd {
@@ -21,7 +21,7 @@ void record_attempt(const World& world, const std::string& state_dir, const std:
     return;
   JournalEvent event;
   event.event = "attempt";
-  event.time = rfc3339(std::chrono::system_clock::to_time_t(world.clock.now()));
+  event.time = rfc3339(world.clock.now());
   event.verb = verb;
   event.digest = digest;
   event.result = error ? "failed" : changed ? "ok" : "unchanged";
@@ -52,10 +52,9 @@ void refresh_reboot_required(const World& world, const HostState& host) {
 
 Result<void> request_reboot(const World& world) {
   ::sync();
-  std::vector<std::string> command{"systemctl", "reboot"};
-  if (const auto host = read_host(world)) {
-    if (auto known = reboot_command(world, *host)) command = std::move(*known);
-  }
+  const auto bootloader = boot::detect(world, true);
+  const std::vector<std::string> command =
+      bootloader ? (*bootloader)->reboot_command() : std::vector<std::string>{"systemctl", "reboot"};
   auto outcome = world.runner.run(command, RunLimits{});
   if (outcome && outcome->exit_code == 0) return {};
   Error error{Kind::Failed,

@@ -14,29 +14,11 @@
 namespace rasupd {
 namespace {
 
-/// Another rasupd that is being stopped needs a moment to let go of the lock.
-constexpr std::chrono::seconds kLockPatience{60};
-constexpr std::chrono::milliseconds kLockPause{500};
-
-Result<LockedHost> lock_patiently(const World& world) {
-  const auto end = world.clock.now() + kLockPatience;
-  for (;;) {
-    auto host = LockedHost::lock(world);
-    if (host || host.error().kind != Kind::Busy || world.clock.now() >= end) return host;
-    world.clock.sleep(kLockPause, world.stop);
-    TRY(world.check_stop());
-  }
-}
-
-std::string now(const World& world) {
-  return rfc3339(std::chrono::system_clock::to_time_t(world.clock.now()));
-}
-
 JournalEvent event_of(const World& world, const std::string& digest, const std::string& result) {
   JournalEvent event;
   event.event = "finalize";
   event.verb = "finalize";
-  event.time = now(world);
+  event.time = rfc3339(world.clock.now());
   event.digest = digest;
   event.result = result;
   return event;
@@ -68,7 +50,7 @@ TrialRecord record_of(const World& world, const HostState& host, const Deploymen
   for (const Deployment& deployment : host.deployments) {
     if (deployment_id(deployment) == plan.previous) record.previous_digest = deployment.manifest_digest;
   }
-  record.since = now(world);
+  record.since = rfc3339(world.clock.now());
   record.tries = plan.tries;
   return record;
 }
@@ -109,7 +91,7 @@ Result<policy::TrialPlan> trial_plan(const HostState& host, const std::string& s
 
 Result<FinalizeReport> finalize(const World& world, const Settings& settings) {
   FinalizeReport report;
-  auto locked = lock_patiently(world);
+  auto locked = LockedHost::lock_patiently(world);
   if (!locked) {
     tell_unlockable(world, locked.error());
     return fail(std::move(locked.error()));

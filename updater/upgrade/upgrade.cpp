@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
+#include "bootloader/detect.hpp"
 #include "deploy/trial.hpp"
 #include "image/platform.hpp"
 #include "policy/hold.hpp"
@@ -111,7 +112,8 @@ Result<std::string> digest_on_trial(const Run& run) {
   const auto record = TRY(read_trial(run.state_dir));
   if (!record) return std::string();
   if (record->deployment == deployment_id(*run.host.current())) return record->digest;
-  const auto counter = TRY(read_counter(run.world, run.host));
+  const auto bootloader = TRY(boot::detect(run.world, run.host.running));
+  const auto counter = TRY(bootloader->trial());
   const bool exhausted = counter && counter->deployment == record->deployment && counter->left == 0;
   return exhausted ? record->digest : std::string();
 }

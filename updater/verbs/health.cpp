@@ -22,10 +22,6 @@ Result<Settings> settings_for_health(const World& world) {
   return settings;
 }
 
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 Json checks_json(const std::vector<CheckResult>& results) {
   Json list = Json::array();
   for (const CheckResult& result : results) list.push_back(check_json(result));
@@ -60,7 +56,7 @@ Answer report_answer(const World& world, const HealthReport& report) {
   Answer answer;
   answer.changed = report.changed;
   answer.human = checks_text(report.results) + verdict_text(report);
-  answer.fields = std::make_shared<Json>(Json{{"digest", or_null(report.digest)},
+  answer.fields = std::make_shared<Json>(Json{{"digest", json_or_null(report.digest)},
                                               {"passed", report.passed},
                                               {"verdict", report.verdict},
                                               {"checks", checks_json(report.results)},
@@ -97,8 +93,8 @@ Answer verdict_answer(const World& world, const Verdict& verdict, const std::str
   Answer answer;
   answer.changed = verdict.changed;
   answer.human = human;
-  answer.fields = std::make_shared<Json>(Json{{"digest", or_null(verdict.digest)},
-                                              {"next", or_null(verdict.next)},
+  answer.fields = std::make_shared<Json>(Json{{"digest", json_or_null(verdict.digest)},
+                                              {"next", json_or_null(verdict.next)},
                                               {"rebooting", verdict.rebooting},
                                               {"warnings", verdict.warnings}});
   return answer;
@@ -119,10 +115,10 @@ Result<Answer> run_mark_bad(const World& world, bool apply) {
 Json status_json(const HealthStatus& s) {
   Json out = {{"trial", nullptr}, {"good", nullptr}, {"lastRun", nullptr}, {"lastRollback", nullptr}};
   if (s.trial) {
-    out["trial"] = {{"digest", or_null(s.trial->digest)},
-                    {"version", or_null(s.trial->version)},
+    out["trial"] = {{"digest", json_or_null(s.trial->digest)},
+                    {"version", json_or_null(s.trial->version)},
                     {"deployment", s.trial->deployment},
-                    {"previousDigest", or_null(s.trial->previous_digest)},
+                    {"previousDigest", json_or_null(s.trial->previous_digest)},
                     {"since", s.trial->since},
                     {"tries", s.trial->tries},
                     {"starts", s.trial->starts},
@@ -131,7 +127,7 @@ Json status_json(const HealthStatus& s) {
   }
   if (s.good) {
     out["good"] = {
-        {"digest", or_null(s.good->digest)}, {"deployment", s.good->deployment}, {"since", s.good->since}};
+        {"digest", json_or_null(s.good->digest)}, {"deployment", s.good->deployment}, {"since", s.good->since}};
   }
   if (s.last_run) {
     out["lastRun"] = {{"time", s.last_run->time},
@@ -140,7 +136,7 @@ Json status_json(const HealthStatus& s) {
   }
   if (s.last_rollback) {
     out["lastRollback"] = {{"time", s.last_rollback->time},
-                           {"digest", or_null(s.last_rollback->digest)},
+                           {"digest", json_or_null(s.last_rollback->digest)},
                            {"reason", s.last_rollback->error}};
   }
   out["warnings"] = s.warnings;

@@ -31,10 +31,6 @@ Result<LayoutRequest> layout_of(const Options& options) {
   return layout;
 }
 
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 Json partitions_of(const std::vector<Partition>& partitions) {
   Json list = Json::array();
   for (const Partition& one : partitions) {
@@ -43,9 +39,9 @@ Json partitions_of(const std::vector<Partition>& partitions) {
                     {"type", one.type},
                     {"start", one.start},
                     {"size", one.size},
-                    {"filesystem", or_null(one.file_system)},
-                    {"uuid", or_null(one.uuid)},
-                    {"mountPoint", or_null(one.mount_point)}});
+                    {"filesystem", json_or_null(one.file_system)},
+                    {"uuid", json_or_null(one.uuid)},
+                    {"mountPoint", json_or_null(one.mount_point)}});
   }
   return list;
 }

@@ -9,10 +9,6 @@
 namespace rasupd {
 namespace {
 
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 Json signature_of(const std::optional<policy::Accepted>& trust) {
   if (!trust || !trust->verified) return nullptr;
   return {
@@ -67,10 +63,10 @@ Answer answer_of(const UpgradeReport& r, bool check, bool unchanged_77) {
   answer.changed = r.changed;
   answer.fields = std::make_shared<Json>(Json{
       {"image", r.reference.str()},
-      {"digest", or_null(r.digest)},
-      {"indexDigest", or_null(r.index_digest)},
-      {"version", or_null(r.version)},
-      {"architecture", or_null(r.architecture)},
+      {"digest", json_or_null(r.digest)},
+      {"indexDigest", json_or_null(r.index_digest)},
+      {"version", json_or_null(r.version)},
+      {"architecture", json_or_null(r.architecture)},
       {"layers",
        {{"present", r.layers_present}, {"needed", r.layers_needed}, {"bytesNeeded", r.bytes_needed}}},
       {"bytesFetched", r.bytes_fetched},
@@ -83,7 +79,7 @@ Answer answer_of(const UpgradeReport& r, bool check, bool unchanged_77) {
   });
   if (check) {
     (*answer.fields)["updateAvailable"] = r.update_available;
-    (*answer.fields)["held"] = or_null(r.held);
+    (*answer.fields)["held"] = json_or_null(r.held);
   }
   answer.human = check ? told_check(r) : told(r);
   const bool nothing = check ? !r.update_available : !r.changed;

@@ -32,7 +32,7 @@ Result<void> remember(const World& world, const std::string& state_dir, const Ro
                       bool undone) {
   if (!undone && result.left && !result.left->manifest_digest.empty() &&
       result.left->manifest_digest != result.next.manifest_digest) {
-    const std::string now = rfc3339(std::chrono::system_clock::to_time_t(world.clock.now()));
+    const std::string now = rfc3339(world.clock.now());
     TRY(hold(state_dir, {result.left->manifest_digest, "rolled-back", now}));
   }
   TRY(lift(state_dir, result.next.manifest_digest));

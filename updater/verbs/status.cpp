@@ -5,7 +5,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "config/settings.hpp"
-#include "deploy/trial.hpp"
+#include "bootloader/detect.hpp"
 #include "image/platform.hpp"
 #include "upgrade/attempt.hpp"
 #include "verbs/status_document.hpp"
@@ -33,7 +33,12 @@ void gather_trial(const World& world, const std::string& state, StatusFacts& f) 
   f.trial = read_or(read_trial(state), {}, f.warnings);
   if (!f.trial) return;
   f.tries_left = f.trial->tries > f.trial->starts ? f.trial->tries - f.trial->starts : 0;
-  const auto counter = read_or(read_counter(world, f.host), {}, f.warnings);
+  const auto bootloader = boot::detect(world, f.host.running);
+  if (!bootloader) {
+    f.warnings.push_back(bootloader.error().message);
+    return;
+  }
+  const auto counter = read_or((*bootloader)->trial(), {}, f.warnings);
   if (counter && counter->deployment == f.trial->deployment) f.tries_left = counter->left;
 }
 

@@ -7,13 +7,6 @@
 namespace rasupd {
 namespace {
 
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-Json or_null(const std::optional<std::string>& text) {
-  return text ? Json(*text) : Json(nullptr);
-}
-
 /// bootc's ImageReference: transport and name apart.
 Json image_reference(const Reference& image) {
   Json json = {{"image", image.name()}, {"transport", transport_name(image.transport)}};
@@ -24,7 +17,7 @@ Json image_reference(const Reference& image) {
 Json image_status(const Deployment& d) {
   if (!d.image || d.manifest_digest.empty()) return nullptr;
   return {{"image", image_reference(*d.image)},
-          {"version", or_null(d.version)},
+          {"version", json_or_null(d.version)},
           {"timestamp", d.timestamp > 0 ? Json(rfc3339(d.timestamp)) : Json(nullptr)},
           {"imageDigest", d.manifest_digest},
           {"architecture", d.architecture}};
@@ -58,7 +51,7 @@ Json others(const HostState& host) {
 
 Json event_json(const std::optional<JournalEvent>& event, bool with_verb) {
   if (!event) return nullptr;
-  Json json = {{"time", event->time}, {"result", event->result}, {"error", or_null(event->error)}};
+  Json json = {{"time", event->time}, {"result", event->result}, {"error", json_or_null(event->error)}};
   if (with_verb) json["verb"] = event->verb;
   return json;
 }
@@ -71,8 +64,8 @@ Json signature_json(const Deployment& d) {
 Json entries_json(const HostState& host) {
   Json entries = Json::object();
   for (const Deployment& d : host.deployments) {
-    entries[d.checksum] = {{"indexDigest", or_null(d.index_digest)},
-                           {"version", or_null(d.version)},
+    entries[d.checksum] = {{"indexDigest", json_or_null(d.index_digest)},
+                           {"version", json_or_null(d.version)},
                            {"signature", signature_json(d)},
                            {"composefs", nullptr}};
   }
@@ -92,9 +85,9 @@ Json rasupd_json(const StatusFacts& f) {
   Json held = Json::array();
   for (const Held& h : f.held)
     held.push_back({{"digest", h.digest}, {"reason", h.reason}, {"since", h.since}});
-  return {{"bootId", or_null(f.boot_id)},
-          {"architecture", or_null(f.architecture)},
-          {"role", or_null(f.role)},
+  return {{"bootId", json_or_null(f.boot_id.value_or(""))},
+          {"architecture", json_or_null(f.architecture.value_or(""))},
+          {"role", json_or_null(f.role.value_or(""))},
           {"default", entry_at(f.host, f.host.first)},
           {"trial", trial_json(f)},
           {"held", held},
@@ -138,7 +131,7 @@ std::string failed_status_document(const Error& error, int exit_code) {
   document["error"] = {{"kind", kind_name(error.kind)},
                        {"code", exit_code},
                        {"message", error.message},
-                       {"hint", or_null(error.hint)}};
+                       {"hint", json_or_null(error.hint)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -241,7 +241,7 @@ TEST_F(UbootTest, OneWriteArmsAndNothingIsWrittenWithoutNeed) {
 
 TEST_F(UbootTest, ArmedBeforeTheSwitchItLeadsBackToWhatBootsAnyway) {
 #ifndef RASUPD_FAILPOINTS
-  GTEST_SKIP() << "no failpoints in this build";
+  GTEST_SKIP() << "no failpoints in this build: presets dev and asan have them";
 #else
   ASSERT_EQ(turn(*loader_, {a_, c_}), "");
   ::setenv("RASUPD_FAILPOINT", "uboot-armed=error", 1);
@@ -287,7 +287,7 @@ TEST_F(UbootTest, AnEnvironmentThatDoesNotTakeItStopsTheSwitch) {
 
 TEST_F(UbootTest, TheRealToolsOnAFile) {
   if (std::system("command -v fw_setenv >/dev/null") != 0)
-    GTEST_SKIP() << "libubootenv-tool is not installed";
+    GTEST_SKIP() << "libubootenv-tool is not installed: tests/run.sh installs it";
   // CRC-32 and "bootcmd=x\0\0" up to 4096 bytes of zeros, the block of an environment with one copy.
   const std::string script =
       "import binascii,struct,sys;d=b'bootcmd=x\\0\\0'.ljust(4092,b'\\0');"

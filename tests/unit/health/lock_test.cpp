@@ -23,7 +23,7 @@ class LockTest : public testing::Test {
 TEST_F(LockTest, AHeldLockIsBusyAfterTwoMinutes) {
   auto other = LockedHost::lock(sysroot.world());
   ASSERT_TRUE(other);
-  const auto mine = lock_patiently(sysroot.world());
+  const auto mine = LockedHost::lock_patiently(sysroot.world());
   ASSERT_FALSE(mine);
   EXPECT_EQ(mine.error().kind, Kind::Busy);
   std::chrono::milliseconds waited{0};
@@ -36,7 +36,7 @@ TEST_F(LockTest, ALockThatIsReleasedIsTaken) {
   std::optional<Result<LockedHost>> other = LockedHost::lock(sysroot.world());
   ASSERT_TRUE(*other);
   sysroot.clock().on_sleep = [&](std::chrono::milliseconds) { other.reset(); };
-  EXPECT_TRUE(lock_patiently(sysroot.world()));
+  EXPECT_TRUE(LockedHost::lock_patiently(sysroot.world()));
   EXPECT_EQ(sysroot.clock().sleeps().size(), 1u);
 }
 

@@ -83,7 +83,6 @@ TEST(VerdictTest, WithoutATrial) {
             }),
        AtBoot::clear},
       {"unreadable", with(quiet(), [](auto& f) { f.counter_readable = false; }), AtBoot::keep},
-      {"out of step", with(quiet(), [](auto& f) { f.in_step = false; }), AtBoot::into_step},
       {"a queued rollback", with(quiet(), [](auto& f) { f.booted = kNew; }), AtBoot::nothing},
       {"state unreadable", with(quiet(), [](auto& f) { f.readable = false; }), AtBoot::keep},
       {"entries unreadable", with(quiet(), [](auto& f) { f.first.clear(); }), AtBoot::keep},
